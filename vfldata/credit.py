@@ -1,0 +1,148 @@
+"""Default of credit card clients (Yeh and Lien 2009): 30,000 clients of a bank in Taiwan, who fails to pay
+next month.
+
+23 features: the credit limit, four personal columns, six repayment states, six bills and six payments.
+The file is not ours to ship. It is read from a folder of yours, or fetched once from OpenML by scikit-learn.
+"""
+
+import os
+import warnings
+from pathlib import Path
+
+import pandas as pd
+
+from vfldata.dataset import VerticalDataset, from_table
+
+MONTHS = range(1, 7)
+PARTITION = {  # the papers' split: 11 + 12 columns
+    "bank": [
+        "LIMIT_BAL",
+        "SEX",
+        "EDUCATION",
+        "MARRIAGE",
+        "AGE",
+        "PAY_0",
+        "PAY_2",
+        "PAY_3",
+        "PAY_4",
+        "PAY_5",
+        "PAY_6",
+    ],
+    "payments": [f"BILL_AMT{m}" for m in MONTHS] + [f"PAY_AMT{m}" for m in MONTHS],
+}
+FEATURES = (
+    PARTITION["bank"] + PARTITION["payments"]
+)  # also the order of the columns in every copy of the file
+LABEL = "default.payment.next.month"
+N_ROWS, N_DEFAULTS, N_TEST = 30_000, 6_636, 6_000
+
+DATA_HOME = "VFL_DATA_HOME"
+FILES = (
+    "credit_default/UCI_Credit_Card.csv.gz",
+    "credit_default/UCI_Credit_Card.csv",
+    "UCI_Credit_Card.csv.gz",
+    "UCI_Credit_Card.csv",
+)
+OPENML_ID = 42477  # "default-of-credit-card-clients", version 1: columns x1..x23 in the order above, label y
+
+
+def load_credit(
+    *, data_home: str | os.PathLike[str] | None = None, download: bool = True, random_state: int = 0
+) -> VerticalDataset:
+    """Credit card clients for two parties: a bank, and a payment company that sees bills and payments.
+
+    Active "bank": LIMIT_BAL, SEX, EDUCATION, MARRIAGE, AGE, PAY_0, PAY_2..PAY_6 and the label (1: 6,636
+    clients who do not pay next month). Passive "payments": BILL_AMT1..6, PAY_AMT1..6. 24,000 training and
+    6,000 test rows, drawn at random with `random_state`. Sample IDs are the client numbers 1..30,000.
+
+    Looks for the file in `data_home`, or else in the folder that the environment variable VFL_DATA_HOME
+    names; if it is not there, asks scikit-learn to fetch it from OpenML (which keeps a copy) unless
+    ``download=False``. `VerticalDataset.source` says where the data came from.
+
+    Raises
+    ------
+    FileNotFoundError
+        When the data is nowhere to be had; the message says what to get and where to put it.
+    ValueError
+        When a file of that name holds something else.
+    """
+    path = _find_file(data_home)
+    if path is not None:
+        table, source = _read(path), str(path)
+    elif download:
+        table, source = _fetch(data_home), f"OpenML data set {OPENML_ID}"
+    else:
+        raise FileNotFoundError(_what_to_do(data_home))
+    _check(table, source)
+    return from_table(
+        "credit",
+        table[FEATURES].astype("float64"),
+        table[LABEL].astype("int64").rename("default"),
+        PARTITION,
+        n_test=N_TEST,
+        random_state=random_state,
+        task="binary",
+        class_names=("pays", "defaults"),
+        source=source,
+    )
+
+
+def _folder(data_home: str | os.PathLike[str] | None) -> Path | None:
+    named = data_home if data_home is not None else os.environ.get(DATA_HOME)
+    return Path(named).expanduser() if named else None
+
+
+def _find_file(data_home: str | os.PathLike[str] | None) -> Path | None:
+    folder = _folder(data_home)
+    if folder is None:
+        return None
+    return next((folder / name for name in FILES if (folder / name).is_file()), None)
+
+
+def _read(path: Path) -> pd.DataFrame:
+    table = pd.read_csv(path)
+    missing = {"ID", LABEL, *FEATURES} - set(table.columns)
+    if missing:
+        raise ValueError(f"{path} is not the credit data set: it has no column {sorted(missing)[0]!r}")
+    return table.set_index("ID")
+
+
+def _fetch(data_home: str | os.PathLike[str] | None) -> pd.DataFrame:
+    from sklearn.datasets import fetch_openml
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # retries; what matters is said below
+            bunch = fetch_openml(data_id=OPENML_ID, as_frame=True, parser="auto", n_retries=1)
+    except (
+        Exception
+    ) as error:  # no network, a proxy, a moved service, a damaged copy: the way out is the same
+        raise FileNotFoundError(
+            f"{_what_to_do(data_home)} (OpenML: {type(error).__name__}: {error})"
+        ) from error
+    if bunch.data.shape[1] != len(FEATURES):
+        raise ValueError(
+            f"OpenML data set {OPENML_ID} has {bunch.data.shape[1]} feature columns, expected {len(FEATURES)}"
+        )
+    table = bunch.data.set_axis(FEATURES, axis=1)
+    table[LABEL] = pd.to_numeric(bunch.target)
+    return table.set_axis(pd.RangeIndex(1, len(table) + 1, name="ID"), axis=0)
+
+
+def _check(table: pd.DataFrame, source: str) -> None:
+    n_rows, n_defaults = len(table), int(table[LABEL].sum())
+    if (n_rows, n_defaults) != (N_ROWS, N_DEFAULTS):
+        raise ValueError(
+            f"{source} is not the whole credit data set: {n_rows} rows with {n_defaults} defaults, "
+            f"expected {N_ROWS} with {N_DEFAULTS}"
+        )
+
+
+def _what_to_do(data_home: str | os.PathLike[str] | None) -> str:
+    folder = _folder(data_home)
+    looked = f"it is not in {folder}" if folder else f"{DATA_HOME} is not set"
+    return (
+        f"the credit data set was not found: {looked}. Get UCI_Credit_Card.csv ('Default of Credit Card Clients', "
+        f"from UCI or Kaggle), put it into a folder of your choice as {FILES[1]} (gzip-packed as .csv.gz is fine), and "
+        f"set {DATA_HOME} to that folder; or fetch it from OpenML on a machine with network"
+    )
