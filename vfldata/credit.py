@@ -1,7 +1,6 @@
-"""Default of credit card clients (Yeh and Lien 2009): 30,000 clients of a bank in Taiwan, who fails to pay
-next month.
+"""Default of credit card clients (Yeh and Lien 2009): 30,000 clients of a bank in Taiwan.
 
-23 features: the credit limit, four personal columns, six repayment states, six bills and six payments.
+The label says who fails to pay next month. 23 features: the credit limit, four personal columns, six repayment states, six bills and six payments.
 The file is not ours to ship. It is read from a folder of yours, or fetched once from OpenML by scikit-learn.
 """
 
@@ -15,24 +14,10 @@ from vfldata.dataset import VerticalDataset, from_table
 
 MONTHS = range(1, 7)
 PARTITION = {  # the papers' split: 11 + 12 columns
-    "bank": [
-        "LIMIT_BAL",
-        "SEX",
-        "EDUCATION",
-        "MARRIAGE",
-        "AGE",
-        "PAY_0",
-        "PAY_2",
-        "PAY_3",
-        "PAY_4",
-        "PAY_5",
-        "PAY_6",
-    ],
+    "bank": ["LIMIT_BAL", "SEX", "EDUCATION", "MARRIAGE", "AGE", "PAY_0", *(f"PAY_{m}" for m in range(2, 7))],
     "payments": [f"BILL_AMT{m}" for m in MONTHS] + [f"PAY_AMT{m}" for m in MONTHS],
 }
-FEATURES = (
-    PARTITION["bank"] + PARTITION["payments"]
-)  # also the order of the columns in every copy of the file
+FEATURES = PARTITION["bank"] + PARTITION["payments"]  # in the order of every copy of the file
 LABEL = "default.payment.next.month"
 N_ROWS, N_DEFAULTS, N_TEST = 30_000, 6_636, 6_000
 
@@ -142,7 +127,8 @@ def _what_to_do(data_home: str | os.PathLike[str] | None) -> str:
     folder = _folder(data_home)
     looked = f"it is not in {folder}" if folder else f"{DATA_HOME} is not set"
     return (
-        f"the credit data set was not found: {looked}. Get UCI_Credit_Card.csv ('Default of Credit Card Clients', "
-        f"from UCI or Kaggle), put it into a folder of your choice as {FILES[1]} (gzip-packed as .csv.gz is fine), and "
-        f"set {DATA_HOME} to that folder; or fetch it from OpenML on a machine with network"
+        f"the credit data set was not found: {looked}. Get UCI_Credit_Card.csv ('Default of Credit Card "
+        f"Clients', from UCI or Kaggle), put it into a folder of your choice as {FILES[1]} (gzip-packed as "
+        f".csv.gz is fine), and set {DATA_HOME} to that folder; or run this once on a machine with network, "
+        "where scikit-learn fetches it from OpenML"
     )

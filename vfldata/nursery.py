@@ -63,8 +63,8 @@ def load_nursery(*, one_hot: OneHot | None = "full", random_state: int = 0) -> V
     Parameters
     ----------
     one_hot : "full", "drop_first" or None
-        "full", for trees: one column of 0.0 and 1.0 per value, 15 + 11 columns named like ``"form=foster"``.
-        "drop_first", for linear models and networks: without the first value of each attribute, 11 + 7
+        "full", for trees: one column of 0.0 and 1.0 per value, 16 + 11 columns named like ``"form=foster"``.
+        "drop_first", for linear models and networks: without the first value of each attribute, 12 + 7
         columns. None: the eight text columns as they stand in the file.
     random_state : int
     """

@@ -6,7 +6,7 @@ party.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -75,9 +75,10 @@ class _Resolver:
             return np.arange(self.n_features)[self._checked_slice(party, wanted)]
         if _is_scalar(wanted):
             wanted = [wanted]
-        elif not isinstance(wanted, Iterable) or isinstance(wanted, bytes | Mapping):
+        elif not isinstance(wanted, Iterable) or isinstance(wanted, bytes | Mapping | Set):
+            # A set has no order, and the order of columns decides ties.
             raise TypeError(
-                f"party {party!r}: columns are names, positions, a range, a slice or a boolean mask, "
+                f"party {party!r}: columns are a list of names or positions, a range, a slice or a boolean mask, "
                 f"got {type(wanted).__name__}"
             )
         items = list(wanted)
@@ -86,7 +87,7 @@ class _Resolver:
         return np.array([self._position_of(party, item) for item in items], dtype=np.int64)
 
     def words(self, positions: Iterable[int]) -> str:
-        """ "'age', 'income' (columns 3, 7)", shortened where there are many."""
+        """Columns for an error message: 'age', 'income' (columns 3, 7). Many are counted, not listed."""
         wanted = [int(p) for p in positions]
         shown, more = wanted[:SHOWN], len(wanted) - SHOWN
         numbers = ", ".join(map(str, shown)) + (f" and {more} more" if more > 0 else "")
@@ -123,7 +124,8 @@ class _Resolver:
     def _masked(self, party: str, mask: list[Any]) -> NDArray[np.int64]:
         if len(mask) != self.n_features:
             raise ValueError(
-                f"party {party!r}: the boolean mask has {len(mask)} entries, the data has {self.n_features} columns"
+                f"party {party!r}: the boolean mask has {len(mask)} entries, "
+                f"the data has {self.n_features} columns"
             )
         return np.flatnonzero(np.array(mask, dtype=bool))
 
