@@ -1,6 +1,7 @@
 """Default of credit card clients (Yeh and Lien 2009): 30,000 clients of a bank in Taiwan.
 
-The label says who fails to pay next month. 23 features: the credit limit, four personal columns, six repayment states, six bills and six payments.
+The label says who fails to pay next month. 23 features: the credit limit, four personal columns, six
+repayment states, six bills and six payments.
 The file is not ours to ship. It is read from a folder of yours, or fetched once from OpenML by scikit-learn.
 """
 

@@ -78,7 +78,7 @@ class _Resolver:
         elif not isinstance(wanted, Iterable) or isinstance(wanted, bytes | Mapping | Set):
             # A set has no order, and the order of columns decides ties.
             raise TypeError(
-                f"party {party!r}: columns are a list of names or positions, a range, a slice or a boolean mask, "
+                f"party {party!r}: columns are a list of names or positions, a range, a slice or a mask, "
                 f"got {type(wanted).__name__}"
             )
         items = list(wanted)
