@@ -1,0 +1,110 @@
+"""Boosting on pooled data in one process, from the plain pieces alone: what federated trees must equal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from vfltree.binning import BinMapper
+from vfltree.histogram import (
+    build_histograms,
+    node_totals,
+    partition_rows,
+    sibling_histograms,
+    smaller_children,
+)
+from vfltree.losses import Loss, Quantized, quantize
+from vfltree.splitting import SplitRules, best_splits, choose, leaf_values
+from vfltree.tree import RecordTable, RecordTableBuilder, Tree, TreeBuilder, record_id
+
+
+@dataclass(frozen=True)
+class Settings:
+    n_rounds: int = 100
+    max_depth: int = 6
+    learning_rate: float = 0.3
+    rules: SplitRules = field(default_factory=SplitRules)
+    base_score: float | None = None
+    n_jobs: int = 1
+
+
+@dataclass(frozen=True)
+class Model:
+    trees: list[Tree]
+    outputs: list[int]
+    table: RecordTable
+    base: np.ndarray
+    raw: np.ndarray
+
+
+def grow(binned, mapper: BinMapper, q: Quantized, k: int, number: int, settings: Settings, records):
+    """One tree for output k; returns it and the leaf of every row."""
+    g, h, g_unit, h_unit = q.g[:, [k]], q.h[:, [k]], q.g_unit[k], q.h_unit[k]
+    builder, rules = TreeBuilder(), settings.rules
+    nodes, rows, indptr = [0], np.arange(len(g)), np.array([0, len(g)])
+    leaf = np.zeros(len(g), dtype=np.int64)
+    hist = build_histograms(binned, rows, indptr, g, h, mapper.n_bins, settings.n_jobs)
+    for depth in range(settings.max_depth + 1):
+        total_g, total_h = (t[:, 0] for t in node_totals(rows, indptr, g, h))
+        for node, cover in zip(nodes, total_h * h_unit, strict=True):
+            builder.set_cover(node, float(cover))
+        if depth < settings.max_depth:
+            best = best_splits(hist[..., 0], hist[..., 1], total_g, total_h, g_unit, h_unit, rules)
+            choice = choose([best], rules)
+            split = np.flatnonzero(choice.party >= 0)
+        else:
+            split = np.empty(0, dtype=np.int64)
+        values = leaf_values(total_g, total_h, g_unit, h_unit, rules, settings.learning_rate)
+        children, kept, left_of = [], [], []
+        for i, node in enumerate(nodes):
+            mine = rows[indptr[i] : indptr[i + 1]]
+            if i not in split:
+                builder.set_leaf(node, values[i])
+                leaf[mine] = node
+                continue
+            f = int(choice.slots[i][0])
+            b, m = int(best.bin[i, f]), bool(best.missing_left[i, f])
+            record = record_id(number, depth, i)
+            records.add(record, f, b, mapper.threshold(f, b), m)
+            children += builder.split(node, 0, record, choice.gain[i])
+            column = binned[mine, f]
+            kept.append(mine)
+            left_of.append(np.where(column == mapper.missing_bin, m, column <= b))
+        if not children:
+            break
+        parents = hist[split]
+        rows, indptr = partition_rows(
+            np.concatenate(kept),
+            np.concatenate([[0], np.cumsum([len(x) for x in kept])]),
+            np.concatenate(left_of),
+        )
+        nodes = children
+        small = smaller_children(indptr)
+        some = np.concatenate([rows[indptr[c] : indptr[c + 1]] for c in small])
+        sizes = np.diff(indptr)[small]
+        part = build_histograms(
+            binned, some, np.concatenate([[0], np.cumsum(sizes)]), g, h, mapper.n_bins, settings.n_jobs
+        )
+        hist = np.empty((len(nodes), *part.shape[1:]), dtype=np.int64)
+        hist[small] = part
+        hist[small ^ 1] = sibling_histograms(parents, part)
+    return builder.freeze(), leaf
+
+
+def boost(X, y, loss: Loss, mapper: BinMapper, settings: Settings, weights=None) -> Model:
+    """Rounds of one tree per output on the gradients at the start of the round."""
+    X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
+    binned = mapper.transform(X)
+    start = loss.base_score(y, weights) if settings.base_score is None else settings.base_score
+    base = loss.raw_from_base(start)
+    raw = np.tile(base, (len(y), 1))
+    trees, outputs, records = [], [], RecordTableBuilder()
+    for _ in range(settings.n_rounds):
+        q = quantize(*loss.gradients(y, raw, weights))
+        for k in range(loss.n_outputs):
+            tree, leaf = grow(binned, mapper, q, k, len(trees), settings, records)
+            raw[:, k] += tree.value[leaf, 0]
+            trees.append(tree)
+            outputs.append(k)
+    return Model(trees, outputs, records.freeze(), base, raw)
