@@ -55,9 +55,9 @@ def jit(function: Callable[..., Any]) -> Callable[..., Any]:
         A kernel on arrays and numbers. Helpers it calls should live in the same file: Numba's cache does not
         notice changes elsewhere.
     """
-    dispatcher = numba.njit(nogil=True)(function)
+    dispatcher: Any = numba.njit(nogil=True)(function)
     # Numba raises RuntimeError when neither __pycache__ nor the user's cache folder can be written.
     with contextlib.suppress(RuntimeError, OSError):
         dispatcher.enable_caching()
         dispatcher._cache = ForgivingCache(dispatcher._cache)
-    return dispatcher  # type: ignore[no-any-return]
+    return dispatcher

@@ -129,7 +129,9 @@ def best_splits(
         rules.min_child_weight / h_scale,
         *(gain, bins, missing_left, left_g, left_h),
     )
-    return BestSplits(gain * (g_scale / h_scale * g_scale), bins, missing_left, left_g, left_h)
+    return BestSplits(
+        gain.astype(np.float64) * (g_scale / h_scale * g_scale), bins, missing_left, left_g, left_h
+    )
 
 
 def choose(bests: Sequence[BestSplits], rules: SplitRules) -> Choice:

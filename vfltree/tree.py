@@ -1,10 +1,11 @@
-"""Trees as flat frozen arrays: what the active party keeps, what the owner of a split keeps, and how rows
-travel.
+"""Trees as flat frozen arrays: what the active party keeps, what the owner of a split keeps, how rows travel.
 
-    active party    node -> party and record id, children, leaf value       knows no feature and no threshold
-    owning party    record id -> feature, threshold, missing direction      knows no tree and no leaf value
+    active party    node -> owner, children, leaf value                       no feature, no threshold
+    owning party    record id -> column, threshold, missing direction         no tree, no leaf value
 
-A row moves one node at a time: the active party names (record, row), the owner says left or right.
+Nodes are numbered as in a heap: the root is 1, the children of i are 2 i (left) and 2 i + 1 (right), so a
+number carries its depth and its whole path. A record id is a tree's number and a node's number in one
+int64. A row moves one node at a time: the active party names (record, row), the owner says left or right.
 """
 
 from __future__ import annotations
@@ -13,56 +14,160 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 
-LEAF = -1  # as party, record or child: there is none
-INDEX_BITS, DEPTH_BITS, TREE_BITS = 32, 8, 23  # a record id is a positive int64:  tree | depth | index
+LEAF = -1  # in place of an owner or a child: there is none
+NODE_BITS, TREE_BITS = 32, 31  # a record id is a positive int64:  tree | node
 
 
-def record_id(tree: int, depth: int, index: int) -> int:
-    """A number that names a split and carries where it belongs: tree, depth, and place in its level."""
-    for name, number, bits in (
-        ("tree", tree, TREE_BITS),
-        ("depth", depth, DEPTH_BITS),
-        ("index", index, INDEX_BITS),
-    ):
-        if not 0 <= number < 1 << bits:
-            raise ValueError(f"{name} must lie between 0 and {(1 << bits) - 1} in a record id, got {number}")
-    return (int(tree) << DEPTH_BITS | int(depth)) << INDEX_BITS | int(index)
+def heap_depth(nodes: ArrayLike) -> Ints:
+    """Depth of heap numbers; the root, 1, has depth 0. Numbers of at most 52 bits."""
+    numbers = np.asarray(nodes, dtype=np.int64)
+    if (numbers < 1).any():
+        raise ValueError(f"heap numbers start at 1, got {numbers.min()}")
+    return np.asarray(np.frexp(numbers.astype(np.float64))[1] - 1, dtype=np.int64)
 
 
-def record_parts(records: Ints) -> tuple[Ints, Ints, Ints]:
-    """tree, depth and index of record ids, arrays or numbers."""
-    return (
-        records >> (DEPTH_BITS + INDEX_BITS),
-        records >> INDEX_BITS & ((1 << DEPTH_BITS) - 1),
-        records & ((1 << INDEX_BITS) - 1),
-    )
+def record_id(trees: ArrayLike, nodes: ArrayLike) -> Ints:
+    """Record ids of nodes: int64, as many as tree and node numbers (0-d for two numbers)."""
+    trees, nodes = np.asarray(trees, dtype=np.int64), np.asarray(nodes, dtype=np.int64)
+    for name, numbers, least, bits in (("tree", trees, 0, TREE_BITS), ("node", nodes, 1, NODE_BITS)):
+        if numbers.size and (numbers.min() < least or numbers.max() >= 1 << bits):
+            raise ValueError(
+                f"{name} numbers from {least} to {(1 << bits) - 1} fit a record id, "
+                f"got {numbers.min()} to {numbers.max()}"
+            )
+    return np.asarray(trees << NODE_BITS | nodes, dtype=np.int64)
+
+
+def record_parts(ids: ArrayLike) -> tuple[Ints, Ints]:
+    """Tree numbers and node numbers of record ids."""
+    records = np.asarray(ids, dtype=np.int64)
+    return records >> NODE_BITS, records & ((1 << NODE_BITS) - 1)
+
+
+def goes_left(values: Array, thresholds: Array, missing_left: Bools) -> Bools:
+    """Which way values go at their nodes, elementwise.
+
+    `x < threshold` goes left and NaN goes where `missing_left` says. A threshold of +inf stands for "every
+    value that is present goes left", +inf included.
+    """
+    below = (values < thresholds) | np.isposinf(thresholds)
+    return np.where(np.isnan(values), missing_left, below)
+
+
+@dataclass(frozen=True)
+class RecordTable:
+    """The splits one party owns, in ascending order of their ids.
+
+    Attributes
+    ----------
+    ids : ndarray of int64, shape (n_records,)
+    columns : ndarray of int32, shape (n_records,)
+        Column among the party's own.
+    thresholds : ndarray of float64, shape (n_records,)
+        See `goes_left`.
+    missing_left : ndarray of bool, shape (n_records,)
+    """
+
+    ids: Ints
+    columns: NDArray[np.int32]
+    thresholds: Array
+    missing_left: Bools
+
+    def __post_init__(self) -> None:
+        if not len(self.ids) == len(self.columns) == len(self.thresholds) == len(self.missing_left):
+            raise ValueError("the columns of a record table must have one length")
+        if (np.diff(self.ids) <= 0).any():
+            raise ValueError("record ids must be strictly increasing")
+        if np.isnan(self.thresholds).any():
+            raise ValueError("a threshold is not a number")
+        _freeze(self)
+
+    @classmethod
+    def empty(cls) -> RecordTable:
+        return cls(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0), np.empty(0, np.bool_))
+
+    def append(self, id: ArrayLike, column: int, threshold: float, missing_left: bool) -> RecordTable:
+        """A table with one record more."""
+        at = int(np.searchsorted(self.ids, id))
+        if at < len(self) and self.ids[at] == id:
+            raise ValueError(f"record {int(self.ids[at])} exists already")
+        new = (id, column, threshold, missing_left)
+        mine = (getattr(self, field.name) for field in fields(self))
+        return RecordTable(*(np.insert(old, at, value) for old, value in zip(mine, new, strict=True)))
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def find(self, ids: Ints) -> Ints:
+        """Positions of record ids in this table, -1 for those that are not here."""
+        places = np.searchsorted(self.ids, ids)
+        known = places < len(self.ids)
+        known[known] = self.ids[places[known]] == ids[known]
+        return np.where(known, places, -1)
+
+    def goes_left(self, records: Ints, features: Array, rows: Ints) -> Bools:
+        """Answers to "record, row: left?", one per pair.
+
+        Parameters
+        ----------
+        records : ndarray of int64, shape (n_pairs,)
+            Positions in this table, from `find`.
+        features : ndarray of float64, shape (n_rows, n_features)
+        rows : ndarray of int64 or int32, shape (n_pairs,)
+        """
+        values = features[rows, self.columns[records]]
+        return goes_left(values, self.thresholds[records], self.missing_left[records])
+
+    def nearest_ancestors(self) -> tuple[Ints, NDArray[np.int8]]:
+        """Per record the nearest record of this table above it in its tree, and the turn from there to here.
+
+        Returns
+        -------
+        ancestors : ndarray of int64, shape (n_records,)
+            Positions in this table; -1 where this party owns nothing above.
+        turns : ndarray of int8, shape (n_records,)
+            1 if the way leads left at the ancestor, 0 right.
+        """
+        trees, nodes = record_parts(self.ids)
+        ancestors, turns = np.full(len(self), -1, dtype=np.int64), np.zeros(len(self), dtype=np.int8)
+        looking = np.flatnonzero(nodes > 1)
+        above = nodes.copy()
+        while len(looking):
+            step_left = above[looking] % 2 == 0
+            above[looking] //= 2
+            found = self.find(record_id(trees[looking], above[looking]))
+            hit = found >= 0
+            ancestors[looking[hit]], turns[looking[hit]] = found[hit], step_left[hit]
+            looking = looking[~hit & (above[looking] > 1)]
+        return ancestors, turns
 
 
 @dataclass(frozen=True)
 class Tree:
-    """One tree as the active party knows it; node 0 is the root, children come after their parent, level by
-    level.
+    """One tree as the active party knows it; the root is at position 0, children come after their parent.
 
     Attributes
     ----------
-    party : ndarray of int32, shape (n_nodes,)
+    node : ndarray of int64, shape (n_nodes,)
+        Heap numbers.
+    owner : ndarray of int32, shape (n_nodes,)
         Position of the party that owns the split; -1 marks a leaf.
-    record : ndarray of int64, shape (n_nodes,)
     left, right : ndarray of int32, shape (n_nodes,)
-    value : ndarray of float64, shape (n_nodes, n_values)
+        Positions of the children, -1 in leaves.
+    value : ndarray of float64, shape (n_nodes,)
         What a leaf adds to the raw score; 0 in inner nodes.
     gain, cover : ndarray of float64, shape (n_nodes,)
         Gain of the split (0 in leaves) and sum of hessians.
     """
 
-    party: NDArray[np.int32]
-    record: Ints
+    node: Ints
+    owner: NDArray[np.int32]
     left: NDArray[np.int32]
     right: NDArray[np.int32]
     value: Array
@@ -74,253 +179,168 @@ class Tree:
 
     @property
     def n_nodes(self) -> int:
-        return len(self.party)
+        return len(self.node)
 
     @property
     def n_leaves(self) -> int:
-        return int((self.party == LEAF).sum())
+        return int((self.owner == LEAF).sum())
 
     @property
     def depth(self) -> int:
         """Number of splits on the longest path."""
-        depths = np.zeros(self.n_nodes, dtype=np.int64)
-        for node in np.flatnonzero(self.party != LEAF):  # ascending, so a parent is done before its children
-            depths[[self.left[node], self.right[node]]] = depths[node] + 1
-        return int(depths.max())
+        return int(heap_depth(self.node).max())
 
 
 class TreeBuilder:
-    """Grows a `Tree` from its root; nodes are numbered in the order they appear."""
+    """Grows a `Tree` from its root. Nodes are named by their position, numbered in the order they appear."""
 
-    def __init__(self, n_values: int = 1) -> None:
-        self._n_values = n_values
-        self._splits: dict[int, tuple[int, int, int, int, float]] = {}
-        self._values: dict[int, Array] = {}
+    def __init__(self) -> None:
+        self.nodes = [1]  # heap numbers
+        self._splits: dict[int, tuple[int, int, int, float]] = {}
+        self._leaves: dict[int, float] = {}
         self._covers: dict[int, float] = {}
-        self.n_nodes = 1
 
-    def split(self, node: int, party: int, record: int, gain: float = 0.0) -> tuple[int, int]:
-        """Make `node` an inner node; returns its new children."""
-        if not 0 <= node < self.n_nodes or node in self._splits or node in self._values:
-            raise ValueError(f"node {node} is not an open node of this tree")
-        left, right = self.n_nodes, self.n_nodes + 1
-        self._splits[node] = (party, record, left, right, gain)
-        self.n_nodes += 2
+    def split(self, at: int, owner: int, gain: float = 0.0) -> tuple[int, int]:
+        """Make the node at this position a split of `owner`; returns the positions of its children."""
+        self._check_open(at)
+        left, right = len(self.nodes), len(self.nodes) + 1
+        self.nodes += [2 * self.nodes[at], 2 * self.nodes[at] + 1]
+        self._splits[at] = (owner, left, right, gain)
         return left, right
 
-    def set_leaf(self, node: int, value: float | Array) -> None:
-        """Make `node` a leaf with this value, or one value per output."""
-        if not 0 <= node < self.n_nodes or node in self._splits:
-            raise ValueError(f"node {node} is not an open node of this tree")
-        self._values[node] = np.broadcast_to(np.asarray(value, dtype=np.float64), (self._n_values,))
+    def set_leaf(self, at: int, value: float) -> None:
+        """Make the node at this position a leaf."""
+        self._check_open(at)
+        self._leaves[at] = value
 
-    def set_cover(self, node: int, cover: float) -> None:
-        """Note the sum of hessians of `node`."""
-        self._covers[node] = cover
+    def set_cover(self, at: int, cover: float) -> None:
+        """Note the sum of hessians of a node."""
+        self._covers[at] = cover
 
     def freeze(self) -> Tree:
         """The finished tree; every node must have been split or made a leaf."""
-        if len(self._splits) + len(self._values) != self.n_nodes:
-            raise ValueError(f"{self.n_nodes - len(self._splits) - len(self._values)} nodes are still open")
-        party, left, right = (np.full(self.n_nodes, LEAF, dtype=np.int32) for _ in range(3))
-        record = np.full(self.n_nodes, LEAF, dtype=np.int64)
-        value, gain = np.zeros((self.n_nodes, self._n_values)), np.zeros(self.n_nodes)
-        for node, split in self._splits.items():
-            party[node], record[node], left[node], right[node], gain[node] = split
-        for node, leaf in self._values.items():
-            value[node] = leaf
-        cover = np.array([self._covers.get(node, 0.0) for node in range(self.n_nodes)])
-        return Tree(party, record, left, right, value, gain, cover)
+        n_nodes = len(self.nodes)
+        n_open = n_nodes - len(self._splits) - len(self._leaves)
+        if n_open:
+            raise ValueError(f"{n_open} of {n_nodes} nodes are still open")
+        owner, left, right = (np.full(n_nodes, LEAF, dtype=np.int32) for _ in range(3))
+        value, gain = np.zeros(n_nodes), np.zeros(n_nodes)
+        for at, split in self._splits.items():
+            owner[at], left[at], right[at], gain[at] = split
+        for at, leaf in self._leaves.items():
+            value[at] = leaf
+        cover = np.array([self._covers.get(at, 0.0) for at in range(n_nodes)])
+        return Tree(np.array(self.nodes), owner, left, right, value, gain, cover)
 
-
-@dataclass(frozen=True)
-class RecordTable:
-    """The splits a party owns, sorted by record id.
-
-    Attributes
-    ----------
-    record : ndarray of int64, shape (n_records,)
-    feature : ndarray of int32, shape (n_records,)
-        Column among the party's own.
-    bin : ndarray of int32, shape (n_records,)
-        Present values in this bin or lower go left.
-    threshold : ndarray of float64, shape (n_records,)
-        The same as a number: x < threshold goes left. +inf: every present value goes left.
-    missing_left : ndarray of bool, shape (n_records,)
-    """
-
-    record: Ints
-    feature: NDArray[np.int32]
-    bin: NDArray[np.int32]
-    threshold: Array
-    missing_left: Bools
-
-    def __post_init__(self) -> None:
-        if (np.diff(self.record) <= 0).any():
-            raise ValueError("record ids must be strictly increasing")
-        if np.isnan(self.threshold).any():
-            raise ValueError("a threshold is not a number")
-        _freeze(self)
-
-    def __len__(self) -> int:
-        return len(self.record)
-
-    def find(self, records: Ints) -> Ints:
-        """Positions of record ids in this table; KeyError for one that is not here."""
-        places = np.searchsorted(self.record, records)
-        known = places < len(self.record)
-        known[known] = self.record[places[known]] == records[known]
-        if not known.all():
-            raise KeyError(int(records[~known][0]))
-        return places
-
-    def goes_left(self, X: Array, rows: Ints, records: Ints) -> Bools:
-        """Answers to "record, row: left?" from values, one per pair.
-
-        Parameters
-        ----------
-        X : ndarray of float64, shape (n_rows, n_features)
-        rows, records : ndarray of int64, shape (n_pairs,)
-        """
-        at = self.find(records)
-        x = X[rows, self.feature[at]]
-        threshold = self.threshold[at]
-        return np.where(np.isnan(x), self.missing_left[at], (x < threshold) | np.isposinf(threshold))
-
-    def goes_left_binned(
-        self, binned: NDArray[np.uint8] | NDArray[np.uint16], missing_bin: int, rows: Ints, records: Ints
-    ) -> Bools:
-        """`goes_left` from bins made by the party's `BinMapper`."""
-        at = self.find(records)
-        b = binned[rows, self.feature[at]]
-        return np.where(b == missing_bin, self.missing_left[at], b <= self.bin[at])
-
-
-class RecordTableBuilder:
-    """Collects a party's splits while trees grow."""
-
-    def __init__(self) -> None:
-        self._rows: dict[int, tuple[int, int, float, bool]] = {}
-
-    def add(self, record: int, feature: int, bin: int, threshold: float, missing_left: bool) -> None:
-        if record in self._rows:
-            raise ValueError(f"record {record} exists already")
-        self._rows[int(record)] = (int(feature), int(bin), float(threshold), bool(missing_left))
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def freeze(self) -> RecordTable:
-        records = sorted(self._rows)
-        feature, bins, threshold, missing_left = (
-            zip(*(self._rows[r] for r in records), strict=True) if records else ((), (), (), ())
-        )
-        return RecordTable(
-            np.array(records, dtype=np.int64),
-            np.array(feature, dtype=np.int32),
-            np.array(bins, dtype=np.int32),
-            np.array(threshold, dtype=np.float64),
-            np.array(missing_left, dtype=np.bool_),
-        )
+    def _check_open(self, at: int) -> None:
+        if not 0 <= at < len(self.nodes) or at in self._splits or at in self._leaves:
+            raise ValueError(f"there is no open node {at} in this tree")
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """Rows that wait at nodes of one party, at one step of a prediction.
+    """Rows that wait at nodes of one owner, at one step of a prediction.
 
     Attributes
     ----------
-    rows, records : ndarray of int64, shape (n_pairs,)
-        What to ask: record, row: left or right?
+    rows, ids : ndarray of int64, shape (n_pairs,)
+        What to ask: record, row: left?
     places : ndarray of int64, shape (n_pairs,)
         Where the answers belong; for `Router.advance`.
     """
 
     rows: Ints
-    records: Ints
+    ids: Ints
     places: Ints
 
 
 class Router:
     """Sends all rows down all trees at once, one level a step.
 
-    while (parties := router.parties_waiting()):
-        for party in parties:
-            ask = router.waiting(party)
-            router.advance(ask, answers_of(party, ask.records, ask.rows))
-    router.leaves()
+        while owners := router.owners_waiting():
+            for ask in [router.waiting(owner) for owner in owners]:
+                router.advance(ask, the owner's answers to ask.ids, ask.rows)
+        router.leaves()
+
+    Parameters
+    ----------
+    trees : sequence of Tree
+        In the order of their numbers.
+    n_rows : int
     """
 
     def __init__(self, trees: Sequence[Tree], n_rows: int) -> None:
-        self.trees = tuple(trees)
-        self.n_rows = n_rows
-        sizes = np.array([tree.n_nodes for tree in self.trees], dtype=np.int64)
-        self._first = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-        join = np.concatenate
-        self._party = join([tree.party for tree in self.trees]) if self.trees else np.empty(0, np.int32)
-        self._record = join([tree.record for tree in self.trees]) if self.trees else np.empty(0, np.int64)
-        # Children as positions in the joint arrays.
-        pairs = [
-            np.stack([tree.left, tree.right]) + at for tree, at in zip(self.trees, self._first, strict=False)
-        ]
-        self._children = join(pairs, axis=1) if pairs else np.empty((2, 0), np.int64)
-        self._node = np.repeat(self._first[:-1], n_rows)  # tree by tree, row by row
-        self._open = np.flatnonzero(self._party[self._node] != LEAF)
+        self._n_rows, self._n_trees = n_rows, len(trees)
+        starts = np.cumsum([0] + [tree.n_nodes for tree in trees])
+        self._starts = starts[:-1]
 
-    def parties_waiting(self) -> list[int]:
-        """Parties that own a node where some row waits, ascending; empty when all rows reached a leaf."""
-        return [int(p) for p in np.unique(self._party[self._node[self._open]])]
+        def joined(parts: Sequence[NDArray[np.generic]], dtype: type) -> NDArray[np.generic]:
+            return np.concatenate([np.empty(0, dtype), *parts]).astype(dtype)
 
-    def waiting(self, party: int) -> Waiting:
-        """The questions for `party` at this step."""
-        places = self._open[self._party[self._node[self._open]] == party]
-        return Waiting(places % max(self.n_rows, 1), self._record[self._node[places]], places)
+        self._owner = joined([tree.owner for tree in trees], np.int32)
+        self._ids = joined([record_id(t, tree.node) for t, tree in enumerate(trees)], np.int64)
+        self._left = joined([tree.left + s for tree, s in zip(trees, self._starts, strict=True)], np.int64)
+        self._right = joined([tree.right + s for tree, s in zip(trees, self._starts, strict=True)], np.int64)
+        self._at = np.repeat(self._starts, n_rows)  # where each row stands: tree by tree, row by row
+        self._open = np.flatnonzero(self._owner[self._at] != LEAF)
 
-    def advance(self, asked: Waiting, goes_left: Bools) -> None:
-        """Move the rows that were asked about to the child that was answered."""
-        if goes_left.shape != asked.places.shape:
-            raise ValueError(f"{len(asked.places)} answers were due, {goes_left.size} came")
-        nodes = self._node[asked.places]
-        self._node[asked.places] = np.where(goes_left, self._children[0, nodes], self._children[1, nodes])
-        self._open = self._open[self._party[self._node[self._open]] != LEAF]
+    def owners_waiting(self) -> list[int]:
+        """Owners of nodes where some row waits, ascending; none when all rows have reached a leaf."""
+        return [int(owner) for owner in np.unique(self._owner[self._at[self._open]])]
+
+    def waiting(self, owner: int) -> Waiting:
+        """The questions for `owner` at this step."""
+        places = self._open[self._owner[self._at[self._open]] == owner]
+        return Waiting(places % max(self._n_rows, 1), self._ids[self._at[places]], places)
+
+    def advance(self, asked: Waiting, left: Bools) -> None:
+        """Move the rows that were asked about to the children that were answered."""
+        if left.shape != asked.places.shape:
+            raise ValueError(f"{len(asked.places)} answers were due, {left.size} came")
+        at = self._at[asked.places]
+        self._at[asked.places] = np.where(left, self._left[at], self._right[at])
+        self._open = self._open[self._owner[self._at[self._open]] != LEAF]
 
     def leaves(self) -> NDArray[np.int32]:
-        """The node each row stands on, shape (n_rows, n_trees), int32."""
-        nodes = self._node.reshape(len(self.trees), self.n_rows) - self._first[:-1, None]
+        """Position of the node each row stands on, int32 (n_rows, n_trees)."""
+        nodes = self._at.reshape(self._n_trees, self._n_rows) - self._starts[:, None]
         return nodes.T.astype(np.int32)
 
 
 def apply_trees(
     trees: Sequence[Tree], tables: Mapping[int, RecordTable], blocks: Mapping[int, Array], n_rows: int
 ) -> NDArray[np.int32]:
-    """Leaves of all rows where all tables and all values are at hand; shape (n_rows, n_trees).
+    """Leaves of all rows where all tables and all values are at hand: positions, int32 (n_rows, n_trees).
 
     Parameters
     ----------
-    tables, blocks : dict from party position to its record table and to its values (n_rows, n_features)
+    trees : sequence of Tree
+    tables, blocks : dict from owner to its record table and to its values, float64 (n_rows, n_features)
+    n_rows : int
     """
     router = Router(trees, n_rows)
-    while parties := router.parties_waiting():
-        for ask in [(party, router.waiting(party)) for party in parties]:
-            party, pairs = ask
-            router.advance(pairs, tables[party].goes_left(blocks[party], pairs.rows, pairs.records))
+    while owners := router.owners_waiting():
+        for owner, ask in [(owner, router.waiting(owner)) for owner in owners]:
+            table = tables[owner]
+            router.advance(ask, table.goes_left(table.find(ask.ids), blocks[owner], ask.rows))
     return router.leaves()
 
 
-def sum_leaves(trees: Sequence[Tree], leaves: NDArray[np.int32], outputs: Sequence[int], raw: Array) -> Array:
-    """Raw scores: `raw` plus the leaf values of all trees, tree by tree.
+def sum_leaves(
+    trees: Sequence[Tree], leaves: NDArray[np.int32], outputs: Sequence[int], start: Array
+) -> Array:
+    """Raw scores, float64 (n_rows, n_outputs): start values plus leaf values, added tree by tree.
 
     Parameters
     ----------
     leaves : ndarray of int32, shape (n_rows, n_trees)
     outputs : sequence of int
-        Column of the raw score each tree adds to (for trees with one value per leaf).
-    raw : ndarray of float64, shape (n_rows, n_outputs)
-        Start values; not changed.
+        Column of the raw score each tree adds to.
+    start : ndarray of float64, shape (n_outputs,)
     """
-    raw = raw.copy()
+    raw = np.tile(start, (len(leaves), 1))
     for t, (tree, output) in enumerate(zip(trees, outputs, strict=True)):
-        raw[:, output] += tree.value[leaves[:, t], 0]
+        raw[:, output] += tree.value[leaves[:, t]]
     return raw
 
 

@@ -16,7 +16,7 @@ from vfltree.histogram import (
 )
 from vfltree.losses import Loss, Quantized, quantize
 from vfltree.splitting import SplitRules, best_splits, choose, leaf_values
-from vfltree.tree import RecordTable, RecordTableBuilder, Tree, TreeBuilder, record_id
+from vfltree.tree import RecordTable, Tree, TreeBuilder, record_id
 
 
 @dataclass(frozen=True)
@@ -60,14 +60,13 @@ def grow(binned, mapper: BinMapper, q: Quantized, k: int, number: int, settings:
         for i, node in enumerate(nodes):
             mine = rows[indptr[i] : indptr[i + 1]]
             if i not in split:
-                builder.set_leaf(node, values[i])
+                builder.set_leaf(node, float(values[i]))
                 leaf[mine] = node
                 continue
             f = int(choice.slots[i][0])
             b, m = int(best.bin[i, f]), bool(best.missing_left[i, f])
-            record = record_id(number, depth, i)
-            records.add(record, f, b, mapper.threshold(f, b), m)
-            children += builder.split(node, 0, record, choice.gain[i])
+            records.append((record_id(number, builder.nodes[node]), f, mapper.threshold(f, b), m))
+            children += builder.split(node, 0, choice.gain[i])
             column = binned[mine, f]
             kept.append(mine)
             left_of.append(np.where(column == mapper.missing_bin, m, column <= b))
@@ -99,12 +98,20 @@ def boost(X, y, loss: Loss, mapper: BinMapper, settings: Settings, weights=None)
     start = loss.base_score(y, weights) if settings.base_score is None else settings.base_score
     base = loss.raw_from_base(start)
     raw = np.tile(base, (len(y), 1))
-    trees, outputs, records = [], [], RecordTableBuilder()
+    trees, outputs, records = [], [], []
     for _ in range(settings.n_rounds):
         q = quantize(*loss.gradients(y, raw, weights))
         for k in range(loss.n_outputs):
             tree, leaf = grow(binned, mapper, q, k, len(trees), settings, records)
-            raw[:, k] += tree.value[leaf, 0]
+            raw[:, k] += tree.value[leaf]
             trees.append(tree)
             outputs.append(k)
-    return Model(trees, outputs, records.freeze(), base, raw)
+        records.sort(key=lambda record: record[0])
+    ids, columns, thresholds, missing_left = zip(*records, strict=True) if records else ([], [], [], [])
+    table = RecordTable(
+        np.array(ids, dtype=np.int64),
+        np.array(columns, dtype=np.int32),
+        np.array(thresholds, dtype=np.float64),
+        np.array(missing_left, dtype=np.bool_),
+    )
+    return Model(trees, outputs, table, base, raw)
