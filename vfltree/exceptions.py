@@ -1,0 +1,5 @@
+"""Warnings of vfltree. Errors are ValueError and TypeError, or the families of `vflparty.errors` and `vflcrypto.errors`."""
+
+
+class NotEncryptedWarning(UserWarning):
+    """Training ran with encryption="none": every passive party could read gradients, and so labels."""

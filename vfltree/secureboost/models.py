@@ -1,0 +1,49 @@
+"""Trees and lookup tables as messages, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from vflparty import codec
+
+from ..tree import RecordTable, Tree
+from .messages import ActiveResult, Records
+
+_TREE_ARRAYS = ("node", "owner", "left", "right", "value", "gain", "cover")
+
+
+def records_message(table: RecordTable) -> Records:
+    return Records(table.ids, table.columns, table.thresholds, table.missing_left)
+
+
+def record_table(message: Records) -> RecordTable:
+    return RecordTable(message.ids, message.columns, message.thresholds, message.missing_left)
+
+
+def decode_records(data: bytes) -> RecordTable:
+    """The table in a setup message; empty bytes are an empty table."""
+    if not data:
+        return RecordTable.empty()
+    message = codec.decode(data, (Records,))
+    assert isinstance(message, Records)
+    return record_table(message)
+
+
+def active_result(base_score: np.ndarray, trees: Sequence[Tree], own_splits: RecordTable) -> ActiveResult:
+    """base_score : raw, (n_outputs,)."""
+    joint = {name: np.concatenate([getattr(tree, name) for tree in trees]) for name in _TREE_ARRAYS}
+    sizes = np.array([tree.n_nodes for tree in trees], dtype=np.int64)
+    return ActiveResult(
+        base_score=base_score, sizes=sizes, records=codec.encode(records_message(own_splits)), **joint
+    )
+
+
+def result_trees(result: ActiveResult) -> list[Tree]:
+    ends = np.cumsum(result.sizes)
+    trees = []
+    for start, end in zip(ends - result.sizes, ends, strict=True):
+        arrays = {name: getattr(result, name)[start:end].copy() for name in _TREE_ARRAYS}
+        trees.append(Tree(**arrays))
+    return trees

@@ -1,0 +1,89 @@
+"""Federated prediction, the active party's side: all rows and all trees at once, one question per step and owner."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from vflparty import Conversation, Leader, RemoteProtocolError, codec, to_all
+
+from ..tree import Router, sum_leaves
+from .masks import unpack_masks
+from .messages import ActiveResult, JoinPrediction, Predicted, PredictionSetup, RouteRows, RowsRouted
+from .models import decode_records, result_trees
+
+OWN = 0  # the active party's number
+
+
+class ActivePredictor(Leader):
+    """The active party with its half of the model and new rows.
+
+    features : float64 (n_rows, n_features).  passive_parties : in training order; of them only those in present_parties
+    have a seat, which is enough when the others own no split.
+    """
+
+    setup_message = PredictionSetup
+    result_message = Predicted
+
+    def __init__(
+        self,
+        features: np.ndarray,
+        model: ActiveResult,
+        *,
+        passive_parties: tuple[str, ...],
+        present_parties: tuple[str, ...] | None = None,
+        ids_digest: bytes,
+    ) -> None:
+        self._features, self._ids_digest = features, ids_digest
+        self._parties = passive_parties
+        self._present = passive_parties if present_parties is None else present_parties
+        self._base_score = model.base_score
+        self._trees = result_trees(model)
+        self._own_splits = decode_records(model.records)
+
+    @classmethod
+    def from_setup(cls, setup: PredictionSetup) -> ActivePredictor:
+        model = codec.decode(setup.model, (ActiveResult,))
+        assert isinstance(model, ActiveResult)
+        return cls(
+            setup.features,
+            model,
+            passive_parties=setup.passive_parties,
+            present_parties=setup.present_parties,
+            ids_digest=setup.ids_digest,
+        )
+
+    def conversation(self) -> Conversation:
+        """At most max_depth steps; nothing is asked about nodes off a row's path."""
+        n_rows = len(self._features)
+        yield to_all(self._present, JoinPrediction(self._ids_digest, n_rows))
+        router = Router(self._trees, n_rows)
+        while self._walk_own_nodes(router):
+            asked = {self._parties[p - 1]: router.waiting(p) for p in router.owners_waiting()}
+            answers = yield {
+                party: RouteRows(ask.ids, ask.rows.astype(np.int32)) for party, ask in asked.items()
+            }
+            for party, answer in answers.items():
+                assert isinstance(answer, RowsRouted)
+                router.advance(asked[party], self._answers(party, answer, len(asked[party].rows)))
+        leaves = router.leaves()
+        n_outputs = len(self._base_score)
+        outputs = [tree % n_outputs for tree in range(len(self._trees))]
+        # Tree after tree, in training's order, so that training rows get exactly their training scores.
+        raw = sum_leaves(self._trees, leaves, outputs, self._base_score)
+        return Predicted(raw, leaves)
+
+    def _walk_own_nodes(self, router: Router) -> bool:
+        """Move rows on until all wait at foreign nodes; False when all have arrived."""
+        while OWN in (waiting := router.owners_waiting()):
+            ask = router.waiting(OWN)
+            router.advance(
+                ask, self._own_splits.goes_left(self._own_splits.find(ask.ids), self._features, ask.rows)
+            )
+        return bool(waiting)
+
+    @staticmethod
+    def _answers(party: str, answer: RowsRouted, n_asked: int) -> np.ndarray:
+        try:
+            return unpack_masks(answer.left, [n_asked])[0]
+        except RemoteProtocolError as error:
+            raise error.by(party) from None

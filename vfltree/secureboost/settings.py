@@ -1,0 +1,109 @@
+"""What a SecureBoost training is set to. Frozen, checked when it is made, and plain JSON to its seat."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import numbers
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..sealing import ENCRYPTIONS
+
+OBJECTIVES = ("binary:logistic", "multi:softprob", "reg:squarederror")
+STRONG_KEY_BITS = (2048, 3072, 4096)
+MAX_DEPTH = 30  # a node's heap number then fits 31 bits
+FRACTION_BITS = 30  # of gradients scaled into [-1, 1]; the error of a sum of n is at most n * 2**-31
+
+
+@dataclass(frozen=True)
+class BoostSettings:
+    """Parameters by XGBoost's names; see `SecureBoostClassifier`. Raises ValueError or TypeError naming the parameter."""
+
+    objective: str = "binary:logistic"
+    n_classes: int = 2
+    n_estimators: int = 100
+    learning_rate: float = 0.3
+    max_depth: int = 6
+    max_bin: int = 32
+    reg_lambda: float = 1.0
+    reg_alpha: float = 0.0
+    gamma: float = 0.0
+    min_child_weight: float = 1.0
+    subsample: float = 1.0
+    scale_pos_weight: float = 1.0
+    base_score: float | None = None
+    encryption: str = "paillier"
+    key_bits: int = 3072
+    allow_weak_key: bool = False
+    n_jobs: int = 1
+
+    def __post_init__(self) -> None:
+        _check_choice("objective", self.objective, OBJECTIVES)
+        _check_choice("encryption", self.encryption, ENCRYPTIONS)
+        for name, (kind, low, high, low_open) in _RANGES.items():
+            _check_range(name, getattr(self, name), kind, low, high, low_open)
+        if self.base_score is not None:
+            open_unit = self.objective == "binary:logistic"
+            low, high = (0.0, 1.0) if open_unit else (-np.inf, np.inf)
+            _check_range("base_score", self.base_score, numbers.Real, low, high, low_open=True)
+            if open_unit and self.base_score >= 1:
+                raise ValueError(f"base_score of {self.objective} must lie in (0, 1), got {self.base_score}")
+        if self.scale_pos_weight != 1 and self.objective != "binary:logistic":
+            raise ValueError(f"scale_pos_weight is for two classes; the objective is {self.objective}")
+        if not self.allow_weak_key and self.key_bits not in STRONG_KEY_BITS and self.encryption != "none":
+            raise ValueError(
+                f"key_bits must be one of {STRONG_KEY_BITS}, got {self.key_bits}; "
+                "weaker keys, for tests only, need allow_weak_key=True"
+            )
+
+    @property
+    def n_outputs(self) -> int:
+        """Trees per round, and gradients per row."""
+        return self.n_classes if self.objective == "multi:softprob" else 1
+
+    def to_json(self) -> str:
+        return json.dumps(dataclasses.asdict(self), default=_plain_number)
+
+    @classmethod
+    def from_json(cls, text: str) -> BoostSettings:
+        return cls(**json.loads(text))
+
+
+# parameter: kind, lowest, highest, lowest excluded
+_RANGES: dict[str, tuple[type, float, float, bool]] = {
+    "n_classes": (numbers.Integral, 1, np.inf, False),
+    "n_estimators": (numbers.Integral, 1, np.inf, False),
+    "learning_rate": (numbers.Real, 0, np.inf, True),
+    "max_depth": (numbers.Integral, 1, MAX_DEPTH, False),
+    "max_bin": (numbers.Integral, 2, 256, False),
+    "reg_lambda": (numbers.Real, 0, np.inf, False),
+    "reg_alpha": (numbers.Real, 0, np.inf, False),
+    "gamma": (numbers.Real, 0, np.inf, False),
+    "min_child_weight": (numbers.Real, 0, np.inf, False),
+    "subsample": (numbers.Real, 0, 1, True),
+    "scale_pos_weight": (numbers.Real, 0, np.inf, True),
+    "key_bits": (numbers.Integral, 16, 8192, False),
+}
+
+
+def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+
+
+def _check_range(name: str, value: object, kind: type, low: float, high: float, low_open: bool) -> None:
+    word = "an integer" if kind is numbers.Integral else "a number"
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, kind):
+        raise TypeError(f"{name} must be {word}, got {value!r} of type {type(value).__name__}")
+    number = float(value)  # type: ignore[arg-type]
+    if not (low < number if low_open else low <= number) or not number <= high or not np.isfinite(number):
+        brackets = ("(" if low_open else "[") + f"{low}, {high}" + ("]" if np.isfinite(high) else ")")
+        raise ValueError(f"{name} must be {word} in {brackets}, got {value!r}")
+
+
+def _plain_number(value: object) -> object:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} in settings")
