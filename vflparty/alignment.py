@@ -111,7 +111,7 @@ def _id_key(value: Any, index: int, party: str | None) -> Any:
     if _is_missing(value):
         raise ValueError(f"{where} has no ID")
     if isinstance(value, datetime):
-        value = np.datetime64(value.replace(tzinfo=None) if value.tzinfo is None else value.astimezone(UTC))
+        value = np.datetime64(value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None))
     if isinstance(value, np.datetime64):
         return int(value.astype("M8[ns]").astype(np.int64))
     value = value.item() if isinstance(value, np.generic) else value
@@ -181,8 +181,8 @@ def align(ids: Mapping[str, Collection[Any]] | Sequence[Collection[Any]], how: s
 
     Raises
     ------
-    ValueError : a party has an ID twice (says how many, never which), no row is common, or `how="exact"` and the
-        sets differ; the text has the counts
+    ValueError : a party has an ID twice (says how many, never which), no row is common, or sets differ where
+        `how` is "exact"; the text has the counts
     """
     if how not in ("inner", "exact"):
         raise ValueError(f"how must be 'inner' or 'exact', got {how!r}")

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from . import codec
 from .errors import LocalProtocolError
 from .ledger import Ledger
 from .messages import Done, Message, Seat
 from .network import Exchange, Network, Sent, lead, split_seats
-from .party import Conversation, Leader, Party, ProgressHook, Seated, answer_frame, take_seat
+from .party import Conversation, Leader, Party, ProgressHook, Seated, answer_frame, blaming, take_seat
 
 # (sender, receiver, frame) -> the frame that arrives: lets a test damage what is on its way.
 Tamper = Callable[[str, str, bytes], bytes]
+
+Role = TypeVar("Role", Party, Leader)
 
 
 class InProcessNetwork(Network):
@@ -57,10 +59,9 @@ class InProcessNetwork(Network):
     def from_seats(cls, seats: Sequence[Seat], **options: Any) -> Self:
         """Build the parties out of their seats, exactly as a process of their own would."""
         leading, answering = split_seats(seats)
-        network = cls({seat.party: _answering(seat) for seat in answering}, leader=leading.party, **options)
-        party = take_seat(leading)
-        assert isinstance(party, Leader)
-        network._leading = party
+        parties = {seat.party: _built(seat, Party) for seat in answering}
+        network = cls(parties, leader=leading.party, **options)
+        network._leading = _built(leading, Leader)
         return network
 
     def run(self, conversation: Conversation | Leader | None = None) -> Any:
@@ -77,7 +78,8 @@ class InProcessNetwork(Network):
             if not isinstance(party, Leader):
                 return lead(party, self._exchange)
             party.on_progress = self._on_progress
-            return check_result(party, lead(party.conversation(), self._exchange))
+            with blaming(self.leader):
+                return check_result(party, lead(party.conversation(), self._exchange))
         finally:
             for seated in (*self._answering.values(), party):
                 if isinstance(seated, Seated):
@@ -89,7 +91,8 @@ class InProcessNetwork(Network):
             raise LocalProtocolError(
                 f"no party is called {party!r}, there are {[self.leader, *self.parties]}"
             )
-        return check_state(seated, seated.export_state())
+        with blaming(party):
+            return check_state(seated, seated.export_state())
 
     def close(self) -> None:
         """Nothing to end."""
@@ -126,7 +129,9 @@ def _through_codec(
     return codec.decode(codec.encode(message), (wanted,))
 
 
-def _answering(seat: Seat) -> Party:
-    party = take_seat(seat)
-    assert isinstance(party, Party)
+def _built(seat: Seat, kind: type[Role]) -> Role:
+    """The party of a seat, whose class split_seats has looked at."""
+    with blaming(seat.party):
+        party = take_seat(seat)
+    assert isinstance(party, kind)
     return party

@@ -18,7 +18,8 @@ therefore holds that party's data and nobody else's.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
 from . import codec
@@ -137,7 +138,16 @@ def _check_setup(party: str, cls: type[Seated], setup: type[Message]) -> None:
         )
 
 
-# ---------------------------------------------------------------- the answering side of a round
+# ---------------------------------------------------------------- errors, and the answering side of a round
+
+
+@contextmanager
+def blaming(party: str) -> Iterator[None]:
+    """Raise what the block raises as it would come from that party's process: named, of the closed list."""
+    try:
+        yield
+    except Exception as error:
+        raise ErrorReport.of(error).rebuild(party) from error
 
 
 def answer_frame(party: Party, name: str, leader: str, frame: bytes) -> tuple[bytes, Exception | None]:
