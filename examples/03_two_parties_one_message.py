@@ -1,76 +1,80 @@
 """Lesson 3: two parties, one message each way, and a ledger of what crossed.
 
-A shop knows how much each customer spent, a bank knows which customers defaulted. The bank asks for the sums of two
-groups. Parties never call each other: the one who leads is a generator that yields messages, the one who answers is an
-inbox of `on_<message>` methods, and what passes between them is bytes.
+A bank knows which customers defaulted, a shop knows what each of them spent. How much did the defaulters
+spend? The bank sends its labels encrypted, the shop multiplies and adds without reading them, the bank
+decrypts one number.
+
+Parties never call each other: the one who leads is a generator that yields messages and is handed the
+answers, the one who answers is an inbox of `on_<message>` methods, and what passes between them is bytes.
+`--fast` takes a weak key.
 """
 
-from collections.abc import Generator
+import sys
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vflparty import InProcessNetwork, Ledger, Message, Party, codec
+from vflcrypto import CiphertextArray, PrivateKey, PublicKey, generate_keypair
+from vflparty import Conversation, InProcessNetwork, Ledger, Message, Party, codec
 
 
 @dataclass(frozen=True)
-class SumByGroup(Message, answer="GroupSums"):
-    """bank -> shop: please add up what the customers of each group spent."""
+class EncryptedLabels(Message, answer="EncryptedTotal"):
+    """bank -> shop: who defaulted, under the bank's key."""
 
-    group: NDArray[np.int64]  # (n_customers,)
+    public_key: bytes
+    labels: bytes  # (n_customers,) ciphertexts
 
 
 @dataclass(frozen=True)
-class GroupSums(Message):
-    """shop -> bank: one sum per group, and nothing about single customers."""
+class EncryptedTotal(Message):
+    """shop -> bank: what the defaulters spent, under the bank's key, freshly blinded."""
 
-    sums: NDArray[np.float64]  # (n_groups,)
+    total: bytes  # one ciphertext
 
 
 class Shop(Party):
     """Answers. Its data stays in it."""
 
-    messages = (SumByGroup,)  # the closed list of what it may be asked
+    messages = (EncryptedLabels,)  # the closed list of what it may be asked
 
-    def __init__(self, spent: NDArray[np.float64]) -> None:
+    def __init__(self, spent: NDArray[np.int64]) -> None:
         self._spent = spent
 
-    def on_sum_by_group(self, msg: SumByGroup) -> GroupSums:
-        return GroupSums(np.bincount(msg.group, weights=self._spent))
+    def on_encrypted_labels(self, msg: EncryptedLabels) -> EncryptedTotal:
+        """The dot product of plain amounts and encrypted labels."""
+        labels = CiphertextArray.from_bytes(msg.labels, PublicKey.from_bytes(msg.public_key))
+        return EncryptedTotal((self._spent @ labels).rerandomize().to_bytes())
 
 
-def bank(
-    defaulted: NDArray[np.bool_],
-) -> Generator[dict[str, Message], dict[str, GroupSums], NDArray[np.float64]]:
+def bank(private: PrivateKey, defaulted: NDArray[np.int64]) -> Conversation:
     """Leads: says what to send, is handed the answers, returns what it learned."""
-    answers = yield {"shop": SumByGroup(defaulted.astype(np.int64))}
-    return answers["shop"].sums
+    public = private.public_key
+    labels = private.encrypt(defaulted)
+    answers = yield {"shop": EncryptedLabels(public.to_bytes(), labels.to_bytes())}
+    return int(private.decrypt(CiphertextArray.from_bytes(answers["shop"].total, public)))
 
 
 def main() -> None:
-    spent = np.array([120.0, 80.0, 200.0, 40.0, 60.0])
-    defaulted = np.array([False, True, False, True, False])
+    key_bits = 512 if "--fast" in sys.argv else 3072
+    _, private = generate_keypair(key_bits, allow_weak_key=key_bits < 2048)
+    spent = np.array([120, 80, 200, 40, 60])
+    defaulted = np.array([0, 1, 0, 1, 0])
 
     ledger = Ledger()
     with InProcessNetwork({"shop": Shop(spent)}, ledger, leader="bank", record=True) as network:
-        sums = network.run(bank(defaulted))
-
-    print(f"Customers who paid spent {sums[0]:.0f}, those who defaulted {sums[1]:.0f}.\n")
+        total = network.run(bank(private, defaulted))
+    print(f"The defaulters spent {total}; in clear: {spent @ defaulted}.\n")
 
     print("What each party received:")
     for sender, receiver, frame in network.transcript:
-        message = codec.decode(frame, (SumByGroup, GroupSums))
-        values = {name: np.asarray(value).tolist() for name, value in vars(message).items()}
-        print(f"  {receiver:5} <- {sender:5} {type(message).__name__:11} {len(frame):4} bytes  {values}")
+        message = codec.decode(frame, (EncryptedLabels, EncryptedTotal))
+        fields = ", ".join(f"{name} = {value[-6:].hex()}..." for name, value in vars(message).items())
+        print(f"  {receiver} <- {sender}  {type(message).__name__}: {len(frame)} bytes, {fields}")
 
     print(f"\nThe ledger, {ledger.rounds} round:")
     print(ledger.summary().to_string(index=False))
-
-    print(
-        "\nThe bank has just told the shop who defaulted: every message here is in clear. Lessons 1 and 2 show the"
-        "\ncipher that lets the shop add up labels it cannot read; SecureBoost puts the two together."
-    )
 
 
 if __name__ == "__main__":
