@@ -14,7 +14,7 @@ from vflparty import align, row_digest
 
 @dataclass(frozen=True)
 class Block:
-    """One party's features: float64 (n_rows, n_features), NaN for missing; column names and row IDs where it has them."""
+    """One party's features: float64 (n_rows, n_features), NaN for missing; names and row IDs where it has them."""
 
     party: str
     values: np.ndarray
@@ -34,7 +34,7 @@ class Block:
         """What parties compare before they start; without IDs, of the row numbers."""
         return rows_digest(self.ids, self.n_rows)
 
-    def take(self, rows: np.ndarray) -> Block:
+    def take(self, rows: np.ndarray | slice) -> Block:
         """The block of these rows (a mask or numbers)."""
         return Block(self.party, self.values[rows], self.names, None if self.ids is None else self.ids[rows])
 

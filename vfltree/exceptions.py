@@ -1,4 +1,4 @@
-"""Warnings of vfltree. Errors are ValueError and TypeError, or the families of `vflparty.errors` and `vflcrypto.errors`."""
+"""Warnings of vfltree. Errors are ValueError and TypeError, or of `vflparty.errors` and `vflcrypto.errors`."""
 
 
 class NotEncryptedWarning(UserWarning):

@@ -26,7 +26,9 @@ BASE_SCORE_MARGIN = 1e-6  # shares 0 and 1 have no finite logit
 class Loss(Protocol):
     """What boosting asks of a loss. y: float64 (n,); raw: float64 (n, n_outputs); weights: (n,) or None."""
 
-    n_outputs: int
+    @property
+    def n_outputs(self) -> int:
+        """Gradients per row."""
 
     def base_score(self, y: Array, weights: Array | None = None) -> Array:
         """Start value in the user's scale, shape (n_outputs,): what XGBoost takes for `base_score=None`."""

@@ -320,7 +320,7 @@ class ActiveParty(Leader):
             masks = unpack_masks(answer.left, [len(split.node.rows) for split in group])
         except RemoteProtocolError as error:
             raise error.by(party) from None
-        for split, mask in zip(group, masks, strict=True):
+        for mask in masks:
             if mask.all() or not mask.any():
                 raise RemoteProtocolError(f"all {len(mask)} rows of a split node go the same way", party)
         return {split.node.record: mask for split, mask in zip(group, masks, strict=True)}

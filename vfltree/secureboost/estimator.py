@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -23,7 +23,7 @@ from ..blocks import Block, blocks_from_mapping, match_columns, numeric_frame
 from ..exceptions import NotEncryptedWarning
 from ..losses import Logistic, Softmax
 from .active import ActiveParty
-from .messages import ActiveSetup, PassiveSetup, Predicted, PredictionSetup, Records
+from .messages import ActiveResult, ActiveSetup, PassiveSetup, Predicted, PredictionSetup, Records
 from .passive import PassiveParty
 from .prediction import ActivePredictor
 from .progress import ProgressBar
@@ -132,7 +132,7 @@ class _SecureBoost(BaseEstimator):
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         self._columns: dict[str, np.ndarray] | None
-        if isinstance(X, Mapping):
+        if _is_blocks(X):
             if self.partition is not None and set(self.partition) != set(X):
                 raise ValueError(f"partition names parties {list(self.partition)}, X has {list(X)}")
             order = self.partition or X
@@ -187,13 +187,16 @@ class _SecureBoost(BaseEstimator):
             make_seat(block.party, PassiveParty, self._passive_setup(block, settings.n_jobs, seed))
             for block, seed in zip(passive, seeds[1:], strict=True)
         ]
-        with ProgressBar(
-            self.verbose, settings.n_estimators, "tree" if settings.n_outputs == 1 else "round"
-        ) as bar:
-            with make_network(self.network, seats, timeout=self.timeout, on_progress=bar) as network:
-                result = network.run()
-                tables = {block.party: network.collect(block.party) for block in passive}
-        self._active_model, self._passive_models = result, tables
+        with (
+            ProgressBar(
+                self.verbose, settings.n_estimators, "tree" if settings.n_outputs == 1 else "round"
+            ) as bar,
+            make_network(self.network, seats, timeout=self.timeout, on_progress=bar) as network,
+        ):
+            result = network.run()
+            tables = {block.party: network.collect(block.party) for block in passive}
+        self._active_model: ActiveResult = result
+        self._passive_models = cast("dict[str, Records]", tables)
         self.encryption_ = settings.encryption
         self.base_score_ = result.base_score
         self._report_costs(network.ledger, settings)
@@ -232,15 +235,18 @@ class _SecureBoost(BaseEstimator):
 
     # ---- prediction
 
-    def _predict(self, X: Any) -> Predicted:
-        """Raw scores and leaves of every row, by the federated protocol."""
+    def _predict(self, X: Any, ledger: Ledger | None = None) -> Predicted:
+        """Raw scores and leaves of every row, by the federated protocol; its traffic is added to `ledger`."""
+        ledger = Ledger() if ledger is None else ledger
         check_is_fitted(self, "_active_model")
         blocks = self._prediction_blocks(X)
         n_rows = next(iter(blocks.values())).n_rows
         n_records = max([len(t.ids) for t in self._passive_models.values()] + [1])
         step = max(1, _ANSWERS_AT_ONCE // n_records)
         pieces = [
-            self._predict_rows({party: block.take(slice(at, at + step)) for party, block in blocks.items()})
+            self._predict_rows(
+                {party: block.take(slice(at, at + step)) for party, block in blocks.items()}, ledger
+            )
             for at in range(0, n_rows, step)
         ]
         return Predicted(
@@ -248,7 +254,7 @@ class _SecureBoost(BaseEstimator):
             np.concatenate([piece.leaves for piece in pieces]),
         )
 
-    def _predict_rows(self, blocks: dict[str, Block]) -> Predicted:
+    def _predict_rows(self, blocks: dict[str, Block], ledger: Ledger) -> Predicted:
         active = blocks[self.parties_[0]]
         asked = [party for party in self.parties_[1:] if party in blocks]
         setup = PredictionSetup(
@@ -266,12 +272,12 @@ class _SecureBoost(BaseEstimator):
             for party in asked
         ]
         with make_network(self.network, seats, timeout=self.timeout) as network:
-            result = network.run()
-        self.prediction_traffic_ = network.ledger.summary()
+            result: Predicted = network.run()
+        ledger.merge(network.ledger.to_message())
         return result
 
     def _prediction_blocks(self, X: Any) -> dict[str, Block]:
-        if not isinstance(X, Mapping):
+        if not _is_blocks(X):
             if self._columns is None:
                 raise ValueError(
                     f"this model was trained on a dict of blocks; pass a dict with {list(self.parties_)}"
@@ -307,6 +313,12 @@ class _SecureBoost(BaseEstimator):
                 f"party {number} ({party}) is needed: its features are used in {n_splits} splits"
             )
 
+    def prediction_traffic(self, X: Any) -> pd.DataFrame:
+        """Predict, and say what crossed: messages and bytes per party and kind, as `traffic_`."""
+        ledger = Ledger()
+        self._predict(X, ledger)
+        return ledger.summary()
+
     def apply(self, X: Any) -> np.ndarray:
         """Leaf of every row in every tree: int32 (n_rows, n_trees), nodes as numbered in the tree."""
         return self._predict(X).leaves
@@ -329,6 +341,11 @@ _SHARED_PARAMETERS = [
     "allow_weak_key",
 ]
 _COUNTERS = ("encryptions", "additions", "squarings", "blindings", "decryptions")
+
+
+def _is_blocks(X: Any) -> bool:
+    """One block per party? Some sparse matrices are dicts too; scikit-learn's check refuses them in its own words."""
+    return isinstance(X, Mapping) and not hasattr(X, "tocsr")
 
 
 def _seeds(random_state: Any, n: int) -> list[int]:
@@ -382,7 +399,7 @@ class SecureBoostClassifier(ClassifierMixin, _SecureBoost):
     classes_ : the labels, sorted.
     parties_ : party names, the active one first.
     n_features_in_per_party_ : dict party -> number of features.
-    traffic_ : DataFrame of messages and bytes per party and kind; `prediction_traffic_` of the last prediction.
+    traffic_ : DataFrame of messages and bytes per party and kind.
     costs_ : dict: encryptions, additions, squarings, blindings, decryptions, seconds per phase, key bits, backend.
     base_score_ : raw score before the first tree, per output.
 

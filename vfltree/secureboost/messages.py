@@ -6,7 +6,8 @@ Training:    JoinTraining -> Joined;  then per round  GradientsForRound -> Histo
 Prediction:  JoinPrediction -> Joined;  then per step  RouteRows -> RowsRouted.
 
 Nodes are named by record ids (`vfltree.tree.record_id`), which carry the tree and the node's number as in a heap: the
-root is 1, the children of i are 2 i (left) and 2 i + 1 (right). Bit masks are `numpy.packbits` of booleans, one mask a node, each starting on a byte of its own.
+root is 1, the children of i are 2 i (left) and 2 i + 1 (right). Bit masks are `numpy.packbits` of
+booleans, one mask a node, each starting on a byte of its own.
 Source: Cheng et al., SecureBoost, Algorithms 1 and 2.
 """
 
@@ -53,7 +54,7 @@ class PassiveSetup(Message):
 
 @dataclass(frozen=True)
 class JoinTraining(Message, answer="Joined"):
-    """active -> every passive, once: what both must agree on. No label, weight or parameter of the active party's own."""
+    """active -> every passive, once: what both must agree on; no label, no weight, no parameter of trees."""
 
     ids_digest: bytes
     n_rows: int

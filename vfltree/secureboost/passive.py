@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -86,7 +87,7 @@ class PassiveParty(Party):
         self._features = np.asarray(features, dtype=np.float64)
         self._ids_digest = rows_digest(ids, len(self._features)) if ids_digest is None else ids_digest
         self._max_bin, self._cuts = max_bin, cuts
-        self._seed = np.random.SeedSequence(random_seed).entropy
+        self._seed = secrets.randbits(63) if random_seed is None else random_seed
         self._n_jobs = n_jobs
         self.records = RecordTable.empty() if records is None else records
         self._agreed: JoinTraining | None = None
@@ -182,7 +183,7 @@ class PassiveParty(Party):
         return SplitsRecorded(msg.round, msg.level, pack_masks(masks))
 
     def on_sum_children(self, msg: SumChildren) -> Histograms:
-        """SecureBoost, Algorithm 1 one level down: sums for the smaller child of each split (the left one of equals)."""
+        """SecureBoost, Algorithm 1 one level down: sums of each split's smaller child (left if equal)."""
         agreed, current = self._agreement(), self._current_round(msg.round, msg.level - 1)
         if msg.level >= agreed.max_depth:
             raise RemoteProtocolError(f"level {msg.level} was asked, depth {agreed.max_depth} was agreed")

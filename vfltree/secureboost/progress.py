@@ -22,6 +22,6 @@ class ProgressBar:
     ) -> None:
         self._bar.close()
 
-    def __call__(self, text: str, done: int, total: int) -> None:
+    def __call__(self, text: str, done: int, total: int | None) -> None:
         self._bar.set_postfix_str(text, refresh=False)
         self._bar.update(done - self._bar.n)

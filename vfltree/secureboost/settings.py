@@ -19,7 +19,7 @@ FRACTION_BITS = 30  # of gradients scaled into [-1, 1]; the error of a sum of n 
 
 @dataclass(frozen=True)
 class BoostSettings:
-    """Parameters by XGBoost's names; see `SecureBoostClassifier`. Raises ValueError or TypeError naming the parameter."""
+    """Parameters by XGBoost's names, see `SecureBoostClassifier`; ValueError or TypeError names a wrong one."""
 
     objective: str = "binary:logistic"
     n_classes: int = 2
