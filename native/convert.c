@@ -1,0 +1,129 @@
+/* Plain numbers in and out, and the key owner's glue between n and its factors. Everything here runs one number at a
+ * time on 64-bit words; only the products that end or begin a conversion run on the backend. Constant time. */
+#include "mont.h"
+
+#include <string.h>
+
+enum { MAX_WORDS = MONT_MAX_BITS / 64 };
+
+static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+
+size_t mont_batch_from_plain(const mont_ring *ring, uint64_t *out, const uint64_t *plain, size_t count,
+                             uint64_t *work) {
+  size_t n = ring->w.words;
+  for (size_t i = 0; i < count; i++)
+    if (!mont_words_less(plain + i * 2 * n, ring->square, 2 * n)) return i;
+  for (size_t i = 0; i < count; i++) mont_words_divide(&ring->w, out + (2 * i + 1) * n, out + 2 * i * n, plain + 2 * i * n);
+  mont_batch_mul(ring, out, out, 2 * n, ring->rr, 0, count, work);
+  return count;
+}
+
+void mont_batch_to_plain(const mont_ring *ring, uint64_t *plain, const uint64_t *x, size_t count, uint64_t *work) {
+  size_t n = ring->w.words;
+  uint64_t pair[2 * MAX_WORDS];
+  mont_batch_mul(ring, plain, x, 2 * n, ring->unit, 0, count, work);
+  for (size_t i = 0; i < count; i++, plain += 2 * n) {
+    memcpy(pair, plain, 2 * n * sizeof *pair);
+    mont_words_mul_add(plain, pair + n, n, ring->w.m, n, pair, n);
+  }
+  mont_clear(pair, sizeof pair);
+}
+
+size_t mont_first_not_below(const mont_ring *ring, const uint64_t *k, size_t count) {
+  size_t first = count;
+  for (size_t i = count; i-- > 0;) {
+    size_t bad = mont_words_less(k + i * ring->w.words, ring->w.m, ring->w.words) - 1; /* all ones, or zero */
+    first ^= (first ^ i) & bad;
+  }
+  return first;
+}
+
+void mont_batch_reduce(const mont_ring *ring, uint64_t *out, const uint64_t *x, size_t x_words, const uint64_t *q_rr,
+                       const uint64_t *change, size_t count, uint64_t *work) {
+  const mont_words *w = &ring->w;
+  size_t n = w->words;
+  uint64_t wide[2 * MAX_WORDS] = {0}, quotient[MAX_WORDS], rest[MAX_WORDS];
+  for (size_t i = 0; i < count; i++) {
+    /* x0 + p q x1 = rest + p (quotient + q x1)   with   x0 = rest + p quotient */
+    memcpy(wide, x + (2 * i + 1) * x_words, x_words * sizeof *x);
+    mont_words_redc(w, rest, wide);
+    uint64_t *x0 = out + 2 * i * n, *x1 = x0 + n;
+    mont_words_mul(w, x1, rest, q_rr); /* x1 q */
+    memcpy(wide, x + 2 * i * x_words, x_words * sizeof *x);
+    mont_words_divide(w, quotient, x0, wide);
+    mont_words_mul(w, quotient, quotient, w->rr);
+    mont_words_mul(w, quotient, quotient, ring->unit);
+    mont_words_add(w, x1, x1, quotient);
+  }
+  mont_batch_mul(ring, out, out, 2 * n, change, 0, count, work);
+  mont_clear(wide, sizeof wide);
+  mont_clear(quotient, sizeof quotient);
+  mont_clear(rest, sizeof rest);
+}
+
+void mont_batch_embed(const mont_ring *ring, uint64_t *out, const uint64_t *x, const uint64_t *f, size_t f_words,
+                      unsigned wraps, size_t count) {
+  size_t n = ring->w.words;
+  uint64_t wide[2 * MAX_WORDS + 2];
+  for (size_t i = 0; i < count; i++) {
+    uint64_t *row = out + 2 * i * n, top;
+    const uint64_t *pair = x + 2 * i * f_words;
+    memset(wide, 0, sizeof wide);
+    mont_words_mul_add(wide, pair + f_words, f_words, f, f_words, pair, f_words);
+    top = wide[n];
+    memset(row + n, 0, n * sizeof *row);
+    for (unsigned k = 0; k < wraps; k++) row[n] += mont_words_cond_sub(wide, &top, ring->w.m, n);
+    memcpy(row, wide, n * sizeof *row);
+  }
+  mont_clear(wide, sizeof wide);
+}
+
+size_t mont_batch_log(const mont_ring *ring, uint64_t *out, const uint64_t *x, const uint64_t *h, size_t count,
+                      uint64_t *work) {
+  /* x R = (1 + m L) R = (r0 + m r1) + m L r0 mod m^2 with (r0, r1) = R mod m^2, and r0 = R mod m. So the first half is
+   * r0, and (x1 - r1) h / R is L h: one half product. */
+  const mont_words *w = &ring->w;
+  const mont_ops *ops = ring->ops;
+  size_t n = w->words, first = count, pad = (n + 7) / 8 * 8;
+  uint64_t minus_r1[MAX_WORDS], difference[MONT_MAX_LANES][MAX_WORDS], spare[MAX_WORDS];
+  uint64_t *a = work, *b = a + ring->half, *scratch = b + ring->half;
+  (void)pad;
+  mont_words_negate(w, minus_r1, ring->one + n);
+  const uint64_t *in[MONT_MAX_LANES];
+  uint64_t *to[MONT_MAX_LANES];
+  for (size_t l = 0; l < ops->lanes; l++) in[l] = h;
+  ops->half_load(ring, b, in);
+  for (size_t i = 0; i < count; i += ops->lanes) {
+    for (size_t l = 0; l < ops->lanes; l++) {
+      in[l] = i + l < count ? difference[l] : ring->one;
+      to[l] = i + l < count ? out + (i + l) * n : spare;
+      if (i + l >= count) continue;
+      const uint64_t *row = x + (i + l) * 2 * n;
+      if (memcmp(row, ring->one, n * sizeof *row) != 0 && first == count) first = i + l;
+      mont_words_add(w, difference[l], row + n, minus_r1);
+    }
+    ops->half_load(ring, a, in);
+    ops->half_mul(ring, a, a, b, scratch);
+    ops->half_store(ring, to, a, scratch);
+  }
+  mont_clear(difference, sizeof difference);
+  return first;
+}
+
+void mont_batch_garner(const mont_ring *ring, uint64_t *out, size_t out_words, const uint64_t *a, const uint64_t *b,
+                       const uint64_t *q, const uint64_t *q_inv_r, size_t count) {
+  const mont_words *w = &ring->w;
+  size_t n = w->words;
+  uint64_t t[MAX_WORDS], u[MAX_WORDS], wide[2 * MAX_WORDS];
+  for (size_t i = 0; i < count; i++) {
+    mont_words_mul(w, t, a + i * n, q_inv_r); /* a/q mod p */
+    mont_words_mul(w, u, b + i * n, q_inv_r);
+    mont_words_negate(w, u, u);
+    mont_words_add(w, t, t, u);
+    mont_words_mul_add(wide, t, n, q, n, b + i * n, n); /* b + q ((a - b)/q mod p) */
+    memcpy(out + i * out_words, wide, smaller(out_words, 2 * n) * sizeof *out);
+  }
+  mont_clear(t, sizeof t);
+  mont_clear(u, sizeof u);
+  mont_clear(wide, sizeof wide);
+}

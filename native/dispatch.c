@@ -1,0 +1,189 @@
+/* Which backends exist, which run here, and the constants of a modulus. */
+#include "mont.h"
+
+#include <string.h>
+
+#ifdef VFL_HAVE_IFMA
+#include <cpuid.h>
+#endif
+
+/* The table, best first. A row is used only where mont_runs() says so and mont_self_test() gives the known answer. */
+static const mont_ops *const backends[] = {
+#ifdef VFL_HAVE_IFMA
+    &mont_ifma,
+#endif
+    &mont_portable,
+};
+
+const mont_ops *mont_backend(size_t index) {
+  return index < sizeof backends / sizeof *backends ? backends[index] : NULL;
+}
+
+#ifdef VFL_HAVE_IFMA
+typedef struct {
+  const char *name;
+  int bit; /* of EBX of leaf 7 */
+} feature;
+
+static const feature features[] = {{"avx512f", 16},  {"avx512dq", 17}, {"avx512ifma", 21},
+                                   {"avx512bw", 30}, {"avx512vl", 31}, {"bmi2", 8}};
+enum { N_FEATURES = sizeof features / sizeof *features };
+
+static unsigned leaf7_ebx(void) {
+  unsigned eax, ebx, ecx, edx;
+  return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) ? ebx : 0;
+}
+
+/* The operating system must save the vector registers, too: XMM, YMM, the mask registers and both ZMM parts. */
+static int os_saves_zmm(void) {
+  enum { OSXSAVE = 1 << 27, XCR0_NEEDED = 0xe6 };
+  unsigned eax, ebx, ecx, edx, low, high;
+  if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || !(ecx & OSXSAVE)) return 0;
+  __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return (low & XCR0_NEEDED) == XCR0_NEEDED;
+}
+
+static size_t append(char *out, size_t size, size_t used, const char *word) {
+  size_t length = strlen(word);
+  if (used + length + 2 > size) return used;
+  if (used) out[used++] = ' ';
+  memcpy(out + used, word, length);
+  return used + length;
+}
+
+size_t mont_cpu_features(char *out, size_t size) {
+  size_t used = 0;
+  for (int i = 0; i < N_FEATURES; i++)
+    if (leaf7_ebx() >> features[i].bit & 1) used = append(out, size, used, features[i].name);
+  return os_saves_zmm() ? append(out, size, used, "os-zmm") : used;
+}
+
+static int runs_ifma(void) {
+  for (int i = 0; i < N_FEATURES; i++)
+    if (!(leaf7_ebx() >> features[i].bit & 1)) return 0;
+  return os_saves_zmm();
+}
+
+int mont_runs(const mont_ops *ops) { return ops != &mont_ifma || runs_ifma(); }
+#else
+size_t mont_cpu_features(char *out, size_t size) {
+  (void)out, (void)size;
+  return 0;
+}
+
+int mont_runs(const mont_ops *ops) {
+  (void)ops;
+  return 1;
+}
+#endif
+
+static size_t padded(size_t words) { return (words + 7) / 8 * 8; } /* whole cache lines */
+
+static uint32_t limbs_of(const mont_ops *ops, uint32_t bits) {
+  uint32_t limbs = (bits + ops->spare_bits + ops->limb_bits - 1) / ops->limb_bits;
+  return (limbs + ops->limb_block - 1) / ops->limb_block * ops->limb_block;
+}
+
+size_t mont_ring_words(const mont_ops *ops, uint32_t words, uint32_t bits) {
+  return 2 * padded(words) + 2 * padded(limbs_of(ops, bits)) + 4 * padded(2 * (size_t)words);
+}
+
+/* x = 2 x mod m^2 on a canonical pair. */
+static void pair_double(uint64_t *x, const uint64_t *m, size_t n) {
+  uint64_t carry = 0;
+  for (int part = 0; part < 2; part++, x += n) {
+    uint64_t top = carry;
+    for (size_t i = 0; i < n; i++) {
+      uint64_t word = x[i];
+      x[i] = word << 1 | top;
+      top = word >> 63;
+    }
+    carry = mont_words_cond_sub(x, &top, m, n); /* the m that leaves x0 is a 1 in x1 */
+  }
+}
+
+/* 64-bit words to limbs of `bits` bits. */
+static void to_limbs(uint64_t *out, size_t limbs, unsigned bits, const uint64_t *words, size_t n) {
+  for (size_t i = 0; i < limbs; i++) {
+    size_t at = i * bits / 64, shift = i * bits % 64;
+    uint64_t low = at < n ? words[at] >> shift : 0;
+    uint64_t high = at + 1 < n && shift ? words[at + 1] << (64 - shift) : 0;
+    out[i] = (low | high) & (bits == 64 ? ~(uint64_t)0 : ((uint64_t)1 << bits) - 1);
+  }
+}
+
+/* Powers of two modulo m^2 by doubling: R and R^2 as pairs and, modulo m, R64^2. */
+static void powers_of_radix(const mont_ring *ring, uint64_t *one, uint64_t *rr, uint64_t *rr64) {
+  size_t n = ring->w.words, bits = (size_t)ring->ops->limb_bits * ring->limbs;
+  size_t last = bits > 64 * n ? 2 * bits : 128 * n;
+  uint64_t power[2 * MONT_MAX_BITS / 64] = {1};
+  for (size_t e = 1; e <= last; e++) {
+    pair_double(power, ring->w.m, n);
+    if (e == bits) memcpy(one, power, 2 * n * sizeof *power);
+    if (e == 2 * bits) memcpy(rr, power, 2 * n * sizeof *power);
+    if (e == 128 * n) memcpy(rr64, power, n * sizeof *power);
+  }
+  mont_clear(power, sizeof power);
+}
+
+void mont_ring_init(mont_ring *ring, const mont_ops *ops, const uint64_t *m, uint32_t words, uint32_t bits,
+                    uint64_t *block) {
+  size_t n = words;
+  uint32_t limbs = limbs_of(ops, bits);
+  memset(block, 0, mont_ring_words(ops, words, bits) * sizeof *block);
+  uint64_t *m64 = block, *rr64 = m64 + padded(n), *m_limbs = rr64 + padded(n), *minus_r = m_limbs + padded(limbs);
+  uint64_t *one = minus_r + padded(limbs), *rr = one + padded(2 * n), *unit = rr + padded(2 * n);
+  uint64_t *square = unit + padded(2 * n);
+  uint64_t inverse = 1, plus_one[MONT_MAX_BITS / 64];
+  for (int i = 0; i < 6; i++) inverse *= 2 - m[0] * inverse; /* each step doubles the number of right bits */
+  memcpy(m64, m, n * sizeof *m);
+  to_limbs(m_limbs, limbs, ops->limb_bits, m, n);
+  unit[0] = 1;
+  mont_words_mul_add(square, m, n, m, n, NULL, 0);
+  *ring = (mont_ring){.ops = ops,
+                      .w = {.words = words, .n0 = 0 - inverse, .m = m64, .rr = rr64},
+                      .limbs = limbs,
+                      .half = (size_t)limbs * ops->lanes,
+                      .n0 = (0 - inverse) & (~(uint64_t)0 >> (64 - ops->limb_bits)),
+                      .m = m_limbs,
+                      .minus_r = minus_r,
+                      .one = one,
+                      .rr = rr,
+                      .unit = unit,
+                      .square = square};
+  powers_of_radix(ring, one, rr, rr64);
+  mont_words_negate(&ring->w, plus_one, one);
+  uint64_t carry = 1;
+  for (size_t i = 0; i < n; i++) {
+    plus_one[i] += carry;
+    carry &= plus_one[i] == 0;
+  }
+  to_limbs(minus_r, limbs, ops->limb_bits, plus_one, n);
+}
+
+/* (3 * 4 * ... * 10)^e mod m^2: every lane has its own number, and the product brings them together. Made with
+ * Python: pow(math.prod(range(3, 11)), e, m * m). */
+int mont_self_test(const mont_ops *ops) {
+  enum { WORDS = 3, BITS = 192, COUNT = 8, WINDOW = 4 };
+  static const uint64_t m[WORDS] = {0x29024e088a67cc75, 0xc4c6628b80dc1cd1, 0xc90fdaa22168c234};
+  static const uint64_t exponent[1] = {0xf3d5b79a1c2e4f60};
+  static const uint64_t expected[2 * WORDS] = {0xd5340a13ccb0e969, 0x7b994bc191626ee1, 0xf683aa79d7c79dfe, 0x1f98b47dadd95783, 0xc2bdefc785836164, 0x4b6a13e28fd38215};
+  static const int64_t indices[COUNT] = {0, 1, 2, 3, 4, 5, 6, 7}, start[1] = {0}, length[1] = {COUNT}, place[1] = {0};
+  _Alignas(64) uint64_t block[256], work[4096];
+  uint64_t x[COUNT * 2 * WORDS] = {0}, y[COUNT * 2 * WORDS], z[2 * WORDS];
+  mont_ring ring;
+  if (mont_ring_words(ops, WORDS, BITS) > sizeof block / sizeof *block) return 0;
+  mont_ring_init(&ring, ops, m, WORDS, BITS, block);
+  if (mont_work(&ring, MONT_VECTORS_POW(WINDOW)) > sizeof work / sizeof *work) return 0;
+  for (uint64_t i = 0; i < COUNT; i++) x[i * 2 * WORDS] = 3 + i;
+  if (mont_batch_from_plain(&ring, y, x, COUNT, work) != COUNT) return 0;
+  mont_batch_pow_secret(&ring, x, y, exponent, 1, 64, WINDOW, COUNT, work);
+  mont_batch_products(&ring, y, x, indices, start, length, place, 1, work);
+  mont_batch_to_plain(&ring, z, y, 1, work);
+  return memcmp(z, expected, sizeof z) == 0;
+}
+
+void mont_clear(void *memory, size_t bytes) {
+  memset(memory, 0, bytes);
+  __asm__ volatile("" : : "r"(memory) : "memory"); /* the compiler must assume that it is read */
+}
