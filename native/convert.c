@@ -84,15 +84,14 @@ size_t mont_batch_log(const mont_ring *ring, uint64_t *out, const uint64_t *x, c
    * r0, and (x1 - r1) h / R is L h: one half product. */
   const mont_words *w = &ring->w;
   const mont_ops *ops = ring->ops;
-  size_t n = w->words, first = count, pad = (n + 7) / 8 * 8;
+  size_t n = w->words, first = count;
   uint64_t minus_r1[MAX_WORDS], difference[MONT_MAX_LANES][MAX_WORDS], spare[MAX_WORDS];
   uint64_t *a = work, *b = a + ring->half, *scratch = b + ring->half;
-  (void)pad;
   mont_words_negate(w, minus_r1, ring->one + n);
   const uint64_t *in[MONT_MAX_LANES];
   uint64_t *to[MONT_MAX_LANES];
   for (size_t l = 0; l < ops->lanes; l++) in[l] = h;
-  ops->half_load(ring, b, in);
+  ops->half_load(ring, b, in, scratch);
   for (size_t i = 0; i < count; i += ops->lanes) {
     for (size_t l = 0; l < ops->lanes; l++) {
       in[l] = i + l < count ? difference[l] : ring->one;
@@ -102,7 +101,7 @@ size_t mont_batch_log(const mont_ring *ring, uint64_t *out, const uint64_t *x, c
       if (memcmp(row, ring->one, n * sizeof *row) != 0 && first == count) first = i + l;
       mont_words_add(w, difference[l], row + n, minus_r1);
     }
-    ops->half_load(ring, a, in);
+    ops->half_load(ring, a, in, scratch);
     ops->half_mul(ring, a, a, b, scratch);
     ops->half_store(ring, to, a, scratch);
   }

@@ -25,11 +25,11 @@ static layout lay_out(const mont_ring *ring, uint64_t *work) {
 static uint64_t *vector(const layout *at, size_t i) { return at->vectors + i * at->size; }
 
 /* Rows first, first + 1, ... of x, one per lane; idle lanes read the Montgomery one. */
-static void load_rows(const mont_ring *ring, uint64_t *vec, const uint64_t *x, size_t step, size_t first,
-                      size_t count) {
+static void load_rows(const mont_ring *ring, uint64_t *vec, const uint64_t *x, size_t step, size_t first, size_t count,
+                      const layout *at) {
   const uint64_t *rows[MONT_MAX_LANES];
   for (size_t l = 0; l < ring->ops->lanes; l++) rows[l] = first + l < count ? x + (first + l) * step : ring->one;
-  ring->ops->load(ring, vec, rows);
+  ring->ops->load(ring, vec, rows, at->scratch);
 }
 
 static void store_rows(const mont_ring *ring, uint64_t *out, const uint64_t *vec, size_t first, size_t count,
@@ -40,8 +40,8 @@ static void store_rows(const mont_ring *ring, uint64_t *out, const uint64_t *vec
   ring->ops->store(ring, rows, vec, at->scratch);
 }
 
-static void load_same(const mont_ring *ring, uint64_t *vec, const uint64_t *row) {
-  load_rows(ring, vec, row, 0, 0, ring->ops->lanes);
+static void load_same(const mont_ring *ring, uint64_t *vec, const uint64_t *row, const layout *at) {
+  load_rows(ring, vec, row, 0, 0, ring->ops->lanes, at);
 }
 
 void mont_batch_mul(const mont_ring *ring, uint64_t *out, const uint64_t *a, size_t a_step, const uint64_t *b,
@@ -49,10 +49,10 @@ void mont_batch_mul(const mont_ring *ring, uint64_t *out, const uint64_t *a, siz
   const mont_ops *ops = ring->ops;
   layout at = lay_out(ring, work);
   uint64_t *x = vector(&at, 0), *y = vector(&at, 1), *z = vector(&at, 2);
-  if (b_step == 0) load_same(ring, y, b);
+  if (b_step == 0) load_same(ring, y, b, &at);
   for (size_t i = 0; i < count; i += ops->lanes) {
-    load_rows(ring, x, a, a_step, i, count);
-    if (b_step != 0) load_rows(ring, y, b, b_step, i, count);
+    load_rows(ring, x, a, a_step, i, count, &at);
+    if (b_step != 0) load_rows(ring, y, b, b_step, i, count, &at);
     ops->mul(ring, z, x, y, at.scratch);
     store_rows(ring, out, z, i, count, &at);
   }
@@ -64,8 +64,8 @@ void mont_batch_add(const mont_ring *ring, uint64_t *out, const uint64_t *a, con
   uint64_t *x = vector(&at, 0), *y = vector(&at, 1);
   size_t step = 2 * (size_t)ring->w.words;
   for (size_t i = 0; i < count; i += ring->ops->lanes) {
-    load_rows(ring, x, a, step, i, count);
-    load_rows(ring, y, b, step, i, count);
+    load_rows(ring, x, a, step, i, count, &at);
+    load_rows(ring, y, b, step, i, count, &at);
     ring->ops->add(ring, x, x, y, at.scratch);
     store_rows(ring, out, x, i, count, &at);
   }
@@ -76,13 +76,13 @@ void mont_batch_message(const mont_ring *ring, uint64_t *out, const uint64_t *x,
   const mont_ops *ops = ring->ops;
   layout at = lay_out(ring, work);
   uint64_t *v = vector(&at, 0), *rr = vector(&at, 1), *y = vector(&at, 2);
-  load_same(ring, rr, ring->rr); /* its first half is R^2 mod m */
+  load_same(ring, rr, ring->rr, &at); /* its first half is R^2 mod m */
   for (size_t i = 0; i < count; i += ops->lanes) {
     const uint64_t *rows[MONT_MAX_LANES];
     for (size_t l = 0; l < ops->lanes; l++) rows[l] = i + l < count ? k + (i + l) * ring->w.words : ring->unit;
-    ops->half_load(ring, y, rows);
+    ops->half_load(ring, y, rows, at.scratch);
     ops->half_mul(ring, y, y, rr, at.scratch); /* k R */
-    load_rows(ring, v, x, x_step, i, count);
+    load_rows(ring, v, x, x_step, i, count, &at);
     ops->half_mul(ring, y, y, v, at.scratch); /* x0 k R, x0 being the one of x R */
     ops->half_add(ring, v + ring->half, v + ring->half, y, at.scratch);
     store_rows(ring, out, v, i, count, &at);
@@ -100,7 +100,7 @@ static uint32_t digit_at(const uint64_t *e, size_t e_words, size_t position, uns
 /* table[j] = x^j for j below 2^window. */
 static void powers(const mont_ring *ring, const layout *at, const uint64_t *x, unsigned window) {
   const mont_ops *ops = ring->ops;
-  load_same(ring, vector(at, 0), ring->one);
+  load_same(ring, vector(at, 0), ring->one, at);
   memcpy(vector(at, 1), x, at->size * sizeof *x);
   for (size_t j = 2; j < (size_t)1 << window; j++) {
     if (j % 2 == 0) ops->sqr(ring, vector(at, j), vector(at, j / 2), at->scratch);
@@ -116,7 +116,7 @@ void mont_batch_pow_vartime(const mont_ring *ring, uint64_t *out, const uint64_t
   uint64_t *acc = vector(&at, (size_t)1 << window), *factor = vector(&at, ((size_t)1 << window) + 1);
   unsigned windows = (bits + window - 1) / window;
   for (size_t i = 0; i < count; i += ops->lanes) {
-    load_rows(ring, acc, x, x_step, i, count);
+    load_rows(ring, acc, x, x_step, i, count, &at);
     powers(ring, &at, acc, window);
     memcpy(acc, vector(&at, 0), at.size * sizeof *acc);
     for (unsigned w = windows; w-- > 0;) {
@@ -146,7 +146,7 @@ void mont_batch_pow_secret(const mont_ring *ring, uint64_t *out, const uint64_t 
   uint64_t *acc = vector(&at, entries), *factor = vector(&at, entries + 1);
   unsigned windows = (bits + window - 1) / window;
   for (size_t i = 0; i < count; i += ops->lanes) {
-    load_rows(ring, acc, x, 2 * (size_t)ring->w.words, i, count);
+    load_rows(ring, acc, x, 2 * (size_t)ring->w.words, i, count, &at);
     powers(ring, &at, acc, window);
     memcpy(acc, vector(&at, 0), at.size * sizeof *acc);
     for (unsigned w = windows; w-- > 0;) {
@@ -201,7 +201,7 @@ void mont_batch_products(const mont_ring *ring, uint64_t *out, const uint64_t *x
     for (int64_t t = 0; t == 0 || t < steps; t++) {
       product_rows(ring, next, x, indices, start + u, length + u, used, t + 1);
       prefetch_rows(ring, next);
-      ops->load(ring, t ? factor : acc, rows);
+      ops->load(ring, t ? factor : acc, rows, at.scratch);
       if (t) ops->mul(ring, acc, acc, factor, at.scratch);
       memcpy(rows, next, sizeof rows);
     }
@@ -218,14 +218,14 @@ void mont_batch_horner(const mont_ring *ring, uint64_t *out, const uint64_t *x, 
   for (size_t u = 0; u < units; u += ops->lanes) {
     size_t used = units - u < ops->lanes ? units - u : ops->lanes;
     int64_t steps = longest(length + u, used);
-    load_same(ring, acc, ring->one);
+    load_same(ring, acc, ring->one, &at);
     for (int64_t t = 0; t < steps; t++) {
       const uint64_t *rows[MONT_MAX_LANES];
       for (size_t l = 0; l < ops->lanes; l++) { /* short units join late: a power of one is one */
         int64_t own = l < used ? t - (steps - length[u + l]) : -1;
         rows[l] = own >= 0 ? x + (size_t)(start[u + l] + own) * step : ring->one;
       }
-      ops->load(ring, t ? factor : acc, rows);
+      ops->load(ring, t ? factor : acc, rows, at.scratch);
       if (t == 0) continue;
       for (unsigned s = 0; s < shift; s++) ops->sqr(ring, acc, acc, at.scratch);
       ops->mul(ring, acc, acc, factor, at.scratch);
@@ -238,7 +238,7 @@ void mont_powers_of_two(const mont_ring *ring, uint64_t *out, const uint64_t *x,
                         uint64_t *work) {
   layout at = lay_out(ring, work);
   uint64_t *acc = vector(&at, 0);
-  load_rows(ring, acc, x, 0, 0, 1);
+  load_rows(ring, acc, x, 0, 0, 1, &at);
   for (size_t i = 0; i < count; i++) {
     store_rows(ring, out + i * 2 * ring->w.words, acc, 0, 1, &at);
     for (unsigned s = 0; s < step && i + 1 < count; s++) ring->ops->sqr(ring, acc, acc, at.scratch);
@@ -262,8 +262,8 @@ void mont_table_build(const mont_ring *ring, uint64_t *table, const uint64_t *ba
   size_t entries = (size_t)1 << window, step = 2 * (size_t)ring->w.words;
   uint64_t *base = vector(&at, 0), *power = vector(&at, 1), *packed = vector(&at, 2);
   for (size_t r = 0; r < rows; r += ops->lanes) {
-    load_rows(ring, base, bases, step, r, rows);
-    load_same(ring, power, ring->one);
+    load_rows(ring, base, bases, step, r, rows, &at);
+    load_same(ring, power, ring->one, &at);
     for (size_t entry = 0; entry < entries; entry++) {
       put_entries(ring, table, r, rows, entries, entry, power, packed, &at);
       ops->mul(ring, power, power, base, at.scratch);
@@ -283,7 +283,7 @@ void mont_table_power(const mont_ring *ring, uint64_t *out, const uint64_t *tabl
   for (size_t first = 0; first < count; first += together) {
     size_t end = count - first < together ? count : first + together;
     size_t groups = (end - first + ops->lanes - 1) / ops->lanes;
-    for (size_t g = 0; g < groups; g++) load_same(ring, vector(&at, g), ring->one);
+    for (size_t g = 0; g < groups; g++) load_same(ring, vector(&at, g), ring->one, &at);
     for (size_t r = 0; r < rows + (extra != NULL); r++) {
       const uint64_t *row = r < rows ? table + r * row_words : extra;
       for (size_t g = 0; g < groups; g++) {

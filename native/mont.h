@@ -93,10 +93,10 @@ struct mont_ops {
 
   /* Packed words to one half of a vector and back; lane l is rows[l], `words` words long. half_store gives the
    * canonical value. */
-  void (*half_load)(const mont_ring *ring, uint64_t *half, const uint64_t *const *rows);
+  void (*half_load)(const mont_ring *ring, uint64_t *half, const uint64_t *const *rows, uint64_t *work);
   void (*half_store)(const mont_ring *ring, uint64_t *const *rows, const uint64_t *half, uint64_t *work);
   /* Whole pairs. store gives the canonical pair: 0 <= x0, x1 < m. */
-  void (*load)(const mont_ring *ring, uint64_t *vector, const uint64_t *const *rows);
+  void (*load)(const mont_ring *ring, uint64_t *vector, const uint64_t *const *rows, uint64_t *work);
   void (*store)(const mont_ring *ring, uint64_t *const *rows, const uint64_t *vector, uint64_t *work);
 
   /* out = table[digit], the same digit in every lane; every one of the `count` vectors is read under a mask. */
@@ -225,6 +225,9 @@ size_t mont_batch_log(const mont_ring *ring, uint64_t *out, const uint64_t *x, c
  * ring->w.words words; q_inv_r = R64/q mod p. */
 void mont_batch_garner(const mont_ring *ring, uint64_t *out, size_t out_words, const uint64_t *a, const uint64_t *b,
                        const uint64_t *q, const uint64_t *q_inv_r, size_t count);
+
+/* 64-bit words to limbs of `bits` bits (32 to 64); what does not fit must be zero. Limb i goes to out[i*step]. */
+void mont_to_limbs(uint64_t *out, size_t step, size_t limbs, unsigned bits, const uint64_t *words, size_t n);
 
 /* Overwrites memory in a way the compiler keeps. */
 void mont_clear(void *memory, size_t bytes);

@@ -270,7 +270,8 @@ static void add_portable(const mont_ring *ring, uint64_t *out, const uint64_t *a
   memcpy(out, work, n * sizeof *out);
 }
 
-static void half_load_portable(const mont_ring *ring, uint64_t *half, const uint64_t *const *rows) {
+static void half_load_portable(const mont_ring *ring, uint64_t *half, const uint64_t *const *rows, uint64_t *work) {
+  (void)work;
   memcpy(half, rows[0], ring->w.words * sizeof *half);
 }
 
@@ -279,7 +280,8 @@ static void half_store_portable(const mont_ring *ring, uint64_t *const *rows, co
   memcpy(rows[0], half, ring->w.words * sizeof *half);
 }
 
-static void load_portable(const mont_ring *ring, uint64_t *vector, const uint64_t *const *rows) {
+static void load_portable(const mont_ring *ring, uint64_t *vector, const uint64_t *const *rows, uint64_t *work) {
+  (void)work;
   memcpy(vector, rows[0], 2 * ring->w.words * sizeof *vector);
 }
 

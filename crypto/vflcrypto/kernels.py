@@ -315,7 +315,8 @@ class Ring:
         start, length = indptr[:-1], np.diff(indptr)
         threads = _threads(n_jobs)
         slots = 2 * self._native.lanes * threads
-        limit = min(max(-(-int(length.sum()) // slots), self._native.lanes), UNIT_LENGTH)
+        # At least 2, so that every level of the recursion is shorter than the one before.
+        limit = min(max(-(-int(length.sum()) // slots), self._native.lanes, 2), UNIT_LENGTH)
         pieces = np.maximum(-(-length // limit), 1)
         if (pieces == 1).all():
             return self._products(x, indices, start, length, threads)

@@ -1,0 +1,403 @@
+/* The same functions eight numbers at a time: AVX-512 IFMA, radix 2^52, lane l of every vector register belongs to number
+ * l. Limbs come in blocks of five, so that the columns of a block product stay in registers. Halves are lazily
+ * reduced (below 2m, R >= 16m); load takes canonical rows, store gives them back. See mont.h for the contracts. Only this
+ * file is compiled with AVX-512 flags; on other machines it is empty. */
+#include "mont.h"
+
+#ifdef VFL_HAVE_IFMA
+
+#include <immintrin.h>
+#include <string.h>
+
+typedef __m512i V;
+
+enum { BLOCK = 5, COLUMNS = 2 * BLOCK, LIMB_BITS = 52, LANES = 8, SPARE_BITS = 4 };
+
+#define INLINE static inline __attribute__((always_inline))
+#define UNROLL _Pragma("GCC unroll 16")
+#define LOW(c, a, b) _mm512_madd52lo_epu64(c, a, b)
+#define HIGH(c, a, b) _mm512_madd52hi_epu64(c, a, b)
+#define ADD(a, b) _mm512_add_epi64(a, b)
+#define SUB(a, b) _mm512_sub_epi64(a, b)
+#define ALL(x) _mm512_set1_epi64((long long)(x))
+#define ZERO _mm512_setzero_si512()
+#define MASK52 (((uint64_t)1 << LIMB_BITS) - 1)
+
+/* acc[0..9] += a[0..4] b[0..4]. A column takes at most 6 * limbs terms below 2^52, so 64 bits hold for any size here. */
+INLINE void block_mul(V *acc, const V *a, const V *b) {
+  V x[BLOCK];
+  UNROLL for (int i = 0; i < BLOCK; i++) x[i] = a[i];
+  UNROLL for (int j = 0; j < BLOCK; j++) {
+    V y = b[j];
+    UNROLL for (int i = 0; i < BLOCK; i++) acc[i + j] = LOW(acc[i + j], x[i], y);
+    UNROLL for (int i = 0; i < BLOCK; i++) acc[i + j + 1] = HIGH(acc[i + j + 1], x[i], y);
+  }
+}
+
+/* The same with limbs that all lanes share. */
+INLINE void block_mul_shared(V *acc, const V *a, const uint64_t *m) {
+  V x[BLOCK];
+  UNROLL for (int i = 0; i < BLOCK; i++) x[i] = a[i];
+  UNROLL for (int j = 0; j < BLOCK; j++) {
+    V y = ALL(m[j]);
+    UNROLL for (int i = 0; i < BLOCK; i++) acc[i + j] = LOW(acc[i + j], x[i], y);
+    UNROLL for (int i = 0; i < BLOCK; i++) acc[i + j + 1] = HIGH(acc[i + j + 1], x[i], y);
+  }
+}
+
+/* The block on the diagonal of a reduction: q[0..4] such that acc + q m begins with five zero limbs. */
+INLINE void block_reduce(V *acc, V *q, const uint64_t *m, V n0) {
+  UNROLL for (int t = 0; t < BLOCK; t++) {
+    V digit = LOW(ZERO, acc[t], n0);
+    q[t] = digit;
+    acc[t] = LOW(acc[t], digit, ALL(m[0]));
+    acc[t + 1] = HIGH(acc[t + 1], digit, ALL(m[0]));
+    acc[t + 1] = ADD(acc[t + 1], _mm512_srli_epi64(acc[t], LIMB_BITS));
+    UNROLL for (int j = 1; j < BLOCK; j++) acc[t + j] = LOW(acc[t + j], digit, ALL(m[j]));
+    UNROLL for (int j = 1; j < BLOCK; j++) acc[t + j + 1] = HIGH(acc[t + j + 1], digit, ALL(m[j]));
+  }
+}
+
+/* Five finished limbs leave. */
+INLINE void block_out(V *acc, V *out) {
+  UNROLL for (int t = 0; t < BLOCK; t++) {
+    acc[t + 1] = ADD(acc[t + 1], _mm512_srli_epi64(acc[t], LIMB_BITS));
+    out[t] = _mm512_and_si512(acc[t], ALL(MASK52));
+  }
+}
+
+INLINE void block_shift(V *acc) {
+  UNROLL for (int t = 0; t < BLOCK; t++) {
+    acc[t] = acc[t + BLOCK];
+    acc[t + BLOCK] = ZERO;
+  }
+}
+
+INLINE void clear_columns(V *acc) {
+  UNROLL for (int t = 0; t < COLUMNS + 1; t++) acc[t] = ZERO;
+}
+
+/* The reduction's part of block column k, and what leaves: q while it is being chosen, later five limbs of out. */
+INLINE void finish_column(V *acc, V *q, V *out, const uint64_t *m, V n0, int k, int blocks) {
+  int first = k < blocks ? 0 : k - blocks + 1, end = k < blocks ? k : blocks;
+  for (int i = first; i < end; i++) block_mul_shared(acc, q + BLOCK * i, m + BLOCK * (k - i));
+  if (k < blocks) block_reduce(acc, q + BLOCK * k, m, n0);
+  else block_out(acc, out + BLOCK * (k - blocks));
+}
+
+/* out = (a b + q m) / R, leaving q. out may be a or b: a block of it is written when that block has been used up. */
+INLINE void mul_reduce(V *out, V *q, const V *a, const V *b, const uint64_t *m, V n0, int blocks) {
+  V acc[COLUMNS + 1];
+  clear_columns(acc);
+  for (int k = 0; k < 2 * blocks - 1; k++) {
+    int first = k < blocks ? 0 : k - blocks + 1, last = k < blocks ? k : blocks - 1;
+    for (int i = first; i <= last; i++) block_mul(acc, a + BLOCK * i, b + BLOCK * (k - i));
+    finish_column(acc, q, out, m, n0, k, blocks);
+    block_shift(acc);
+  }
+  block_out(acc, out + BLOCK * (blocks - 1));
+}
+
+/* The same for a a; products of different blocks are computed once and doubled in the columns. */
+INLINE void sqr_reduce(V *out, V *q, const V *a, const uint64_t *m, V n0, int blocks) {
+  V acc[COLUMNS + 1], carry[BLOCK];
+  UNROLL for (int t = 0; t < BLOCK; t++) carry[t] = ZERO;
+  for (int k = 0; k < 2 * blocks - 1; k++) {
+    clear_columns(acc);
+    for (int i = k < blocks ? 0 : k - blocks + 1; 2 * i < k; i++) block_mul(acc, a + BLOCK * i, a + BLOCK * (k - i));
+    UNROLL for (int t = 0; t < COLUMNS; t++) acc[t] = ADD(acc[t], acc[t]);
+    UNROLL for (int t = 0; t < BLOCK; t++) acc[t] = ADD(acc[t], carry[t]);
+    if (k % 2 == 0) block_mul(acc, a + BLOCK * (k / 2), a + BLOCK * (k / 2));
+    finish_column(acc, q, out, m, n0, k, blocks);
+    UNROLL for (int t = 0; t < BLOCK; t++) carry[t] = acc[t + BLOCK];
+  }
+  UNROLL for (int t = 0; t < BLOCK; t++) acc[t] = carry[t];
+  block_out(acc, out + BLOCK * (blocks - 1));
+}
+
+/* out = (a0 b1 + a1 b0 - q + w m) / R; a1 NULL: a0 b1 alone. -q = (R - 1 - q) + minus_r modulo m. With all factors below
+ * 2m the sum is below 8 m^2 + R + m + R m, so out is below 2m for R >= 16m. out may be a1 or b1. */
+INLINE void second_half(V *out, V *w, const V *a0, const V *b1, const V *a1, const V *b0, const V *q,
+                        const mont_ring *ring) {
+  int blocks = (int)ring->limbs / BLOCK;
+  V acc[COLUMNS + 1], n0 = ALL(ring->n0);
+  clear_columns(acc);
+  for (int k = 0; k < 2 * blocks - 1; k++) {
+    int first = k < blocks ? 0 : k - blocks + 1, last = k < blocks ? k : blocks - 1;
+    if (k < blocks)
+      UNROLL for (int t = 0; t < BLOCK; t++) {
+        V minus_q = ADD(SUB(ALL(MASK52), q[BLOCK * k + t]), ALL(ring->minus_r[BLOCK * k + t]));
+        acc[t] = ADD(acc[t], minus_q);
+      }
+    for (int i = first; i <= last; i++) block_mul(acc, a0 + BLOCK * i, b1 + BLOCK * (k - i));
+    if (a1 != NULL)
+      for (int i = first; i <= last; i++) block_mul(acc, a1 + BLOCK * i, b0 + BLOCK * (k - i));
+    finish_column(acc, w, out, ring->m, n0, k, blocks);
+    block_shift(acc);
+  }
+  block_out(acc, out + BLOCK * (blocks - 1));
+}
+
+/* out = a + b + carry (lane by lane) minus i * step * m for the largest i of 0, 1, 2 that leaves it non-negative; b may be
+ * NULL. Returns i in every lane. The three candidates are computed side by side. out may be a or b. */
+INLINE V add_reduce(const mont_ring *ring, V *out, const V *a, const V *b, V carry, int step, V *work) {
+  int limbs = (int)ring->limbs;
+  V *once = work, *twice = work + limbs;
+  V c0 = carry, c1 = carry, c2 = carry, mask = ALL(MASK52);
+  for (int i = 0; i < limbs; i++) {
+    V m = ALL(ring->m[i] * (uint64_t)step), s = b ? ADD(a[i], b[i]) : a[i];
+    c0 = ADD(c0, s);
+    c1 = SUB(ADD(c1, s), m);
+    c2 = SUB(ADD(c2, s), ADD(m, m));
+    out[i] = _mm512_and_si512(c0, mask);
+    once[i] = _mm512_and_si512(c1, mask);
+    twice[i] = _mm512_and_si512(c2, mask);
+    c0 = _mm512_srai_epi64(c0, LIMB_BITS);
+    c1 = _mm512_srai_epi64(c1, LIMB_BITS);
+    c2 = _mm512_srai_epi64(c2, LIMB_BITS);
+  }
+  __mmask8 fits1 = _mm512_cmpge_epi64_mask(c1, ZERO), fits2 = _mm512_cmpge_epi64_mask(c2, ZERO);
+  for (int i = 0; i < limbs; i++)
+    out[i] = _mm512_mask_mov_epi64(_mm512_mask_mov_epi64(out[i], fits1, once[i]), fits2, twice[i]);
+  return _mm512_mask_mov_epi64(_mm512_maskz_mov_epi64(fits1, ALL(1)), fits2, ALL(2));
+}
+
+#ifdef VFL_VERIFY
+/* Limbs below 2^52 and the half below 2m, in every lane. */
+static void verify_half(const mont_ring *ring, const V *x) {
+  for (int l = 0; l < LANES; l++) {
+    int64_t difference = 0;
+    for (uint32_t i = 0; i < ring->limbs; i++) {
+      uint64_t limb = ((const uint64_t *)x)[i * LANES + (uint32_t)l];
+      VERIFY(limb <= MASK52);
+      difference = (difference + (int64_t)limb - 2 * (int64_t)ring->m[i]) >> LIMB_BITS;
+    }
+    VERIFY(difference < 0);
+  }
+}
+#else
+#define verify_half(ring, x) ((void)0)
+#endif
+
+static size_t scratch_ifma(const mont_ring *ring) {
+  size_t limbs = ring->limbs, words = ring->w.words + 10;
+  return (4 * limbs > words ? 4 * limbs : words) * LANES + 2 * limbs * LANES;
+}
+
+static void mul_ifma(const mont_ring *ring, uint64_t *out, const uint64_t *a, const uint64_t *b, uint64_t *work) {
+  size_t limbs = ring->limbs;
+  V *q = (V *)work, *w = q + limbs, *first = w + limbs;
+  const V *a0 = (const V *)a, *b0 = (const V *)b, *a1 = a0 + limbs, *b1 = b0 + limbs;
+  V *r = (V *)out;
+  verify_half(ring, a0), verify_half(ring, a1), verify_half(ring, b0), verify_half(ring, b1);
+  mul_reduce(first, q, a0, b0, ring->m, ALL(ring->n0), (int)limbs / BLOCK);
+  second_half(r + limbs, w, a0, b1, a1, b0, q, ring);
+  for (size_t i = 0; i < limbs; i++) r[i] = first[i];
+  verify_half(ring, r), verify_half(ring, r + limbs);
+}
+
+static void sqr_ifma(const mont_ring *ring, uint64_t *out, const uint64_t *a, uint64_t *work) {
+  size_t limbs = ring->limbs;
+  V *q = (V *)work, *w = q + limbs, *first = w + limbs, *twice = first + limbs;
+  const V *a0 = (const V *)a, *a1 = a0 + limbs;
+  V *r = (V *)out, carry = ZERO;
+  verify_half(ring, a0), verify_half(ring, a1);
+  for (size_t i = 0; i < limbs; i++) { /* 2 x1, below 4m: the bound of second_half counts it once */
+    V s = ADD(ADD(a1[i], a1[i]), carry);
+    twice[i] = _mm512_and_si512(s, ALL(MASK52));
+    carry = _mm512_srli_epi64(s, LIMB_BITS);
+  }
+  sqr_reduce(first, q, a0, ring->m, ALL(ring->n0), (int)limbs / BLOCK);
+  second_half(r + limbs, w, a0, twice, NULL, NULL, q, ring);
+  for (size_t i = 0; i < limbs; i++) r[i] = first[i];
+  verify_half(ring, r), verify_half(ring, r + limbs);
+}
+
+static void half_mul_ifma(const mont_ring *ring, uint64_t *out, const uint64_t *a, const uint64_t *b, uint64_t *work) {
+  mul_reduce((V *)out, (V *)work, (const V *)a, (const V *)b, ring->m, ALL(ring->n0), (int)ring->limbs / BLOCK);
+  verify_half(ring, (V *)out);
+}
+
+static void half_add_ifma(const mont_ring *ring, uint64_t *out, const uint64_t *a, const uint64_t *b, uint64_t *work) {
+  add_reduce(ring, (V *)out, (const V *)a, (const V *)b, ZERO, 2, (V *)work);
+  verify_half(ring, (V *)out);
+}
+
+static void add_ifma(const mont_ring *ring, uint64_t *out, const uint64_t *a, const uint64_t *b, uint64_t *work) {
+  size_t half = ring->half;
+  V lost = add_reduce(ring, (V *)out, (const V *)a, (const V *)b, ZERO, 2, (V *)work);
+  add_reduce(ring, (V *)(out + half), (const V *)(a + half), (const V *)(b + half), ADD(lost, lost), 2, (V *)work);
+  verify_half(ring, (V *)out), verify_half(ring, (V *)(out + half));
+}
+
+/* ---- rows of 64-bit words and vectors of 52-bit limbs ---- */
+
+/* Word j of row i <-> lane i of vector j: an 8 x 8 transpose, its own inverse. */
+INLINE void transpose(V *x) {
+  V a[8], b[8];
+  UNROLL for (int i = 0; i < 8; i += 2) {
+    a[i] = _mm512_unpacklo_epi64(x[i], x[i + 1]);
+    a[i + 1] = _mm512_unpackhi_epi64(x[i], x[i + 1]);
+  }
+  UNROLL for (int i = 0; i < 8; i += 4) {
+    b[i] = _mm512_shuffle_i64x2(a[i], a[i + 2], 0x88);
+    b[i + 1] = _mm512_shuffle_i64x2(a[i + 1], a[i + 3], 0x88);
+    b[i + 2] = _mm512_shuffle_i64x2(a[i], a[i + 2], 0xdd);
+    b[i + 3] = _mm512_shuffle_i64x2(a[i + 1], a[i + 3], 0xdd);
+  }
+  UNROLL for (int i = 0; i < 4; i++) {
+    x[i] = _mm512_shuffle_i64x2(b[i], b[i + 4], 0x88);
+    x[i + 4] = _mm512_shuffle_i64x2(b[i], b[i + 4], 0xdd);
+  }
+}
+
+static void half_load_ifma(const mont_ring *ring, uint64_t *half, const uint64_t *const *rows, uint64_t *work) {
+  size_t n = ring->w.words;
+  V *words = (V *)work, *out = (V *)half;
+  for (size_t j = 0; j < n; j += 8) {
+    __mmask8 inside = n - j < 8 ? (__mmask8)((1u << (n - j)) - 1) : 0xff;
+    UNROLL for (int i = 0; i < 8; i++) words[j + i] = _mm512_maskz_loadu_epi64(inside, rows[i] + j);
+    transpose(words + j);
+  }
+  words[(n + 7) / 8 * 8] = ZERO;
+  for (size_t i = 0; i < ring->limbs; i++) {
+    size_t at = i * LIMB_BITS / 64, shift = i * LIMB_BITS % 64;
+    if (at >= n) {
+      out[i] = ZERO;
+      continue;
+    }
+    V low = _mm512_srlv_epi64(words[at], ALL(shift)), high = _mm512_sllv_epi64(words[at + 1], ALL(64 - shift));
+    out[i] = _mm512_and_si512(_mm512_or_si512(low, high), ALL(MASK52));
+  }
+}
+
+static void load_ifma(const mont_ring *ring, uint64_t *vector, const uint64_t *const *rows, uint64_t *work) {
+  const uint64_t *second[LANES];
+  for (int l = 0; l < LANES; l++) second[l] = rows[l] + ring->w.words;
+  half_load_ifma(ring, vector, rows, work);
+  half_load_ifma(ring, vector + ring->half, second, work);
+}
+
+/* Canonical limbs to rows. */
+static void write_half(const mont_ring *ring, uint64_t *const *rows, size_t offset, const V *limbs) {
+  size_t n = ring->w.words;
+  for (size_t j = 0; j < n; j += 8) {
+    __mmask8 inside = n - j < 8 ? (__mmask8)((1u << (n - j)) - 1) : 0xff;
+    V words[8];
+    for (size_t i = 0; i < 8; i++) {
+      size_t at = (j + i) * 64 / LIMB_BITS, shift = (j + i) * 64 % LIMB_BITS;
+      words[i] = ZERO;
+      if (at < ring->limbs) words[i] = _mm512_srlv_epi64(limbs[at], ALL(shift));
+      if (at + 1 < ring->limbs) words[i] = _mm512_or_si512(words[i], _mm512_sllv_epi64(limbs[at + 1], ALL(52 - shift)));
+      if (at + 2 < ring->limbs) words[i] = _mm512_or_si512(words[i], _mm512_sllv_epi64(limbs[at + 2], ALL(104 - shift)));
+    }
+    transpose(words);
+    for (int i = 0; i < 8; i++) _mm512_mask_storeu_epi64(rows[i] + offset + j, inside, words[i]);
+  }
+}
+
+static void half_store_ifma(const mont_ring *ring, uint64_t *const *rows, const uint64_t *half, uint64_t *work) {
+  V *canonical = (V *)work;
+  add_reduce(ring, canonical, (const V *)half, NULL, ZERO, 1, canonical + ring->limbs);
+  write_half(ring, rows, 0, canonical);
+}
+
+static void store_ifma(const mont_ring *ring, uint64_t *const *rows, const uint64_t *vector, uint64_t *work) {
+  V *canonical = (V *)work, *spare = canonical + ring->limbs;
+  V lost = add_reduce(ring, canonical, (const V *)vector, NULL, ZERO, 1, spare);
+  write_half(ring, rows, 0, canonical);
+  add_reduce(ring, canonical, (const V *)(vector + ring->half), NULL, lost, 1, spare); /* at most 2m */
+  write_half(ring, rows, ring->w.words, canonical);
+}
+
+/* ---- tables ---- */
+
+static void select_ifma(const mont_ring *ring, uint64_t *out, const uint64_t *table, size_t count, uint64_t digit) {
+  enum { AT_ONCE = 10 };
+  size_t size = 2 * (size_t)ring->limbs;
+  V wanted = ALL(digit);
+  for (size_t first = 0; first < size; first += AT_ONCE) { /* limbs are a multiple of five */
+    V found[AT_ONCE];
+    UNROLL for (int i = 0; i < AT_ONCE; i++) found[i] = ZERO;
+    for (size_t entry = 0; entry < count; entry++) {
+      const V *row = (const V *)table + entry * size + first;
+      __mmask8 hit = _mm512_cmpeq_epi64_mask(wanted, ALL(entry));
+      UNROLL for (int i = 0; i < AT_ONCE; i++) found[i] = _mm512_mask_mov_epi64(found[i], hit, row[i]);
+    }
+    UNROLL for (int i = 0; i < AT_ONCE; i++) ((V *)out)[first + i] = found[i];
+  }
+}
+
+static void pick_ifma_vartime(const mont_ring *ring, uint64_t *out, const uint64_t *table, const uint32_t *digits) {
+  size_t size = 2 * ring->half;
+  uint64_t where[LANES];
+  for (size_t l = 0; l < LANES; l++) where[l] = digits[l] * size + l;
+  V index = _mm512_loadu_si512(where);
+  for (size_t i = 0; i < 2 * (size_t)ring->limbs; i++)
+    ((V *)out)[i] = _mm512_i64gather_epi64(index, table + i * LANES, 8);
+}
+
+/* Limb i of every entry lies together: row[i*entries + entry]. So a look-up is a permutation of registers, sixteen entries
+ * a time, and reads the whole row whatever the digits are. */
+static size_t row_words_ifma(const mont_ring *ring, size_t entries) { return entries * 2 * ring->limbs; }
+
+static void row_put_ifma(const mont_ring *ring, uint64_t *row, size_t entries, size_t entry, const uint64_t *packed) {
+  size_t n = ring->w.words, limbs = ring->limbs;
+  mont_to_limbs(row + entry, entries, limbs, LIMB_BITS, packed, n);
+  mont_to_limbs(row + limbs * entries + entry, entries, limbs, LIMB_BITS, packed + n, n);
+}
+
+INLINE void row_get(V *out, const uint64_t *row, int limbs, V digit, int groups) {
+  __mmask8 hit[16];
+  V group = _mm512_srli_epi64(digit, 4);
+  UNROLL for (int g = 0; g < groups; g++) hit[g] = _mm512_cmpeq_epi64_mask(group, ALL(g));
+  for (int i = 0; i < limbs; i++, row += 16 * groups) {
+    V found = ZERO;
+    UNROLL for (int g = 0; g < groups; g++) {
+      V low = _mm512_loadu_si512(row + 16 * g), high = _mm512_loadu_si512(row + 16 * g + 8);
+      found = _mm512_mask_mov_epi64(found, hit[g], _mm512_permutex2var_epi64(low, digit, high));
+    }
+    out[i] = found;
+  }
+}
+
+static void row_get_ifma(const mont_ring *ring, uint64_t *out, const uint64_t *row, size_t entries,
+                         const uint32_t *digits) {
+  V digit = _mm512_cvtepu32_epi64(_mm256_loadu_si256((const __m256i *)digits));
+  int limbs = 2 * (int)ring->limbs;
+  switch (entries) {
+    case 16: row_get((V *)out, row, limbs, digit, 1); break;
+    case 32: row_get((V *)out, row, limbs, digit, 2); break;
+    case 64: row_get((V *)out, row, limbs, digit, 4); break;
+    case 128: row_get((V *)out, row, limbs, digit, 8); break;
+    default: VERIFY(entries == 256); row_get((V *)out, row, limbs, digit, 16);
+  }
+}
+
+const mont_ops mont_ifma = {
+    .name = "ifma",
+    .lanes = LANES,
+    .limb_bits = LIMB_BITS,
+    .limb_block = BLOCK,
+    .spare_bits = SPARE_BITS,
+    .bound = 2,
+    .scratch = scratch_ifma,
+    .mul = mul_ifma,
+    .sqr = sqr_ifma,
+    .add = add_ifma,
+    .half_mul = half_mul_ifma,
+    .half_add = half_add_ifma,
+    .half_load = half_load_ifma,
+    .half_store = half_store_ifma,
+    .load = load_ifma,
+    .store = store_ifma,
+    .select = select_ifma,
+    .pick_vartime = pick_ifma_vartime,
+    .row_words = row_words_ifma,
+    .row_put = row_put_ifma,
+    .row_get = row_get_ifma,
+};
+
+#else
+typedef int mont_ifma_is_not_for_this_machine; /* an empty file is not C */
+#endif
