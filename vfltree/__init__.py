@@ -8,11 +8,31 @@ The plain half (binning, losses, histogram, splitting, tree) is NumPy and Numba 
 `sealing` carries gradients and sums across; each protocol is a package of its own.
 """
 
+from importlib import import_module as _import_module
 from importlib.metadata import version as _version
+from typing import TYPE_CHECKING, Any
 
 from .exceptions import NotEncryptedWarning
-from .secureboost.estimator import SecureBoostClassifier, SecureBoostRegressor
+
+if TYPE_CHECKING:
+    from .secureboost.estimator import SecureBoostClassifier, SecureBoostRegressor
 
 __version__ = _version("vfltree")
 
 __all__ = ["NotEncryptedWarning", "SecureBoostClassifier", "SecureBoostRegressor", "__version__"]
+
+_ESTIMATORS = {
+    "SecureBoostClassifier": "secureboost.estimator",
+    "SecureBoostRegressor": "secureboost.estimator",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Estimators are loaded on first use: a party in a process of its own needs no scikit-learn."""
+    if name not in _ESTIMATORS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(_import_module(f"{__name__}.{_ESTIMATORS[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

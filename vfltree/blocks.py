@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vflparty import align, row_digest
+from vflparty import align
+
+from .rows import rows_digest
 
 
 @dataclass(frozen=True)
@@ -37,11 +39,6 @@ class Block:
     def take(self, rows: np.ndarray | slice) -> Block:
         """The block of these rows (a mask or numbers)."""
         return Block(self.party, self.values[rows], self.names, None if self.ids is None else self.ids[rows])
-
-
-def rows_digest(ids: Any, n_rows: int) -> bytes:
-    """Digest of row IDs in order; of the row numbers where rows have no IDs."""
-    return row_digest(range(n_rows) if ids is None else ids)
 
 
 def numeric_frame(frame: pd.DataFrame, party: str | None = None) -> pd.DataFrame:

@@ -86,11 +86,11 @@ class PaillierSummer:
         expected = (n_rows, self._plan.ciphertexts_per_row)
         try:
             received = CiphertextArray.from_bytes(payload, self._public_key)
-            if received.shape != expected:
-                raise ValueError(f"expected {expected} ciphertexts, got {received.shape}")
-            self._rows = self._plan.adopt(received)
+            if received.shape != expected or received.encoding != self._plan:
+                raise ValueError(f"expected {expected} ciphertexts packed as agreed, got {received!r}")
         except (ValueError, CryptoError) as error:
             raise RemoteProtocolError(f"gradients of the active party: {error}") from error
+        self._rows = received
 
     def sum(self, starts: np.ndarray, rows: np.ndarray) -> bytes:
         """As `PlainSummer.sum`, under encryption.
@@ -106,7 +106,7 @@ class PaillierSummer:
         reply = self._plan.compress(sums, n_jobs=self._n_jobs).rerandomize(noise="wide", n_jobs=self._n_jobs)
         per_row = self._plan.ciphertexts_per_row
         self._ledger.count("additions", (len(rows) - n_values) * per_row)
-        self._ledger.count("squarings", (n_values * per_row - reply.size) * self._plan.slot_bits)
+        self._ledger.count("squarings", (n_values * per_row - reply.size) * self._plan.value_bits)
         self._ledger.count("blindings", reply.size)
         return reply.to_bytes()
 
@@ -148,6 +148,7 @@ def make_summer(
     encryption: str,
     public_key: bytes,
     *,
+    allow_weak_key: bool,
     n_rows: int,
     n_outputs: int,
     fraction_bits: int,
@@ -160,7 +161,7 @@ def make_summer(
     if encryption != "paillier":
         raise RemoteProtocolError(f"encryption {encryption!r} is not one of {ENCRYPTIONS}")
     try:
-        key = PublicKey.from_bytes(public_key)
+        key = PublicKey.from_bytes(public_key, allow_weak_key=allow_weak_key)
         plan = plan_packing(n_rows, n_outputs, fraction_bits, key.key_bits)
     except (ValueError, CryptoError) as error:
         raise RemoteProtocolError(f"key and settings of the active party: {error}") from error

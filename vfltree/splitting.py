@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from vfltree._jit import jit
 
@@ -152,15 +152,23 @@ def choose(bests: Sequence[BestSplits], rules: SplitRules) -> Choice:
 
 
 def leaf_values(
-    total_g: Ints, total_h: Ints, g_unit: float, h_unit: float, rules: SplitRules, learning_rate: float = 1.0
+    total_g: Ints,
+    total_h: Ints,
+    g_unit: float,
+    h_unit: float,
+    rules: SplitRules,
+    learning_rate: float = 1.0,
+    dtype: DTypeLike = np.float64,
 ) -> Array:
-    """-T(G) / (H + lambda) times the learning rate, in double precision; 0 where there is nothing to divide
-    by.
+    """-T(G) / (H + lambda) times the learning rate; 0 where there is nothing to divide by.
 
     Parameters
     ----------
     total_g, total_h : ndarray of int64, any one shape
     g_unit, h_unit : float
+    dtype : float32 or float64
+        That of the raw scores. With float32 the quotient, the learning rate and their product are rounded
+        to it, as XGBoost does.
 
     Returns
     -------
@@ -169,8 +177,9 @@ def leaf_values(
     g, h = total_g * g_unit, total_h * h_unit
     shrunk = np.sign(g) * np.maximum(np.abs(g) - rules.reg_alpha, 0.0)
     divisor = h + rules.reg_lambda
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(divisor > 0, -shrunk / divisor, 0.0) * learning_rate
+    weight = np.divide(-shrunk, divisor, out=np.zeros_like(divisor), where=divisor > 0)
+    rounded = weight.astype(dtype) * np.asarray(learning_rate, dtype=dtype)
+    return rounded.astype(np.float64)
 
 
 @jit

@@ -49,7 +49,9 @@ def backends() -> tuple[str, ...]:
     names = [name for name, runs in _native.backends() if runs]
     good = tuple(name for name in names if _native.self_test(name))
     for name in set(names) - set(good):
-        warnings.warn(f"backend '{name}' gave a wrong known answer and is not used", RuntimeWarning, stacklevel=2)
+        warnings.warn(
+            f"backend '{name}' gave a wrong known answer and is not used", RuntimeWarning, stacklevel=2
+        )
     return good
 
 
@@ -147,7 +149,9 @@ class Ring:
         return f"Ring({self.modulus.bit_length()} bits, backend='{self.backend}')"
 
     def __reduce__(self) -> str:
-        raise TypeError("a Ring is bound to this process and may hold a secret factor; pickle its key instead")
+        raise TypeError(
+            "a Ring is bound to this process and may hold a secret factor; pickle its key instead"
+        )
 
     # -- plain integers in and out --
 
@@ -158,7 +162,9 @@ class Ring:
         """
         if count < 0 or memoryview(data).nbytes != count * self.row_bytes:
             got = memoryview(data).nbytes
-            raise ValueError(f"{count} integers of {self.row_bytes} bytes need {count * self.row_bytes} bytes, got {got}")
+            raise ValueError(
+                f"{count} integers of {self.row_bytes} bytes need {count * self.row_bytes} bytes, got {got}"
+            )
         plain = np.frombuffer(data, dtype="<u8").astype(np.uint64, copy=False).reshape(count, 2 * self.words)
         return self._from_plain(plain, n_jobs)
 
@@ -341,9 +347,7 @@ class Ring:
         _run(task, _even_spans(length + 1, threads, self._native.lanes), threads)
         return out
 
-    def horner(
-        self, x: Elements, indptr: NDArray[np.integer], shift_bits: int, n_jobs: int = 1
-    ) -> Elements:
+    def horner(self, x: Elements, indptr: NDArray[np.integer], shift_bits: int, n_jobs: int = 1) -> Elements:
         """out[s]: acc = x[i0], then acc = acc ** (2**shift_bits) * x[i] for the further i in indptr[s]..indptr[s+1].
 
         Joins packed plaintexts: the first of a segment ends in the highest slot. An empty segment gives one.
@@ -611,7 +615,9 @@ class CrtRings:
         out = np.empty((len(x), ring.words), dtype=np.uint64)
         good = ring._native.log(out, power, f.h)
         if good < len(x):
-            raise ValueError(f"ciphertext {first + good} is not a unit modulo the square of the key's modulus")
+            raise ValueError(
+                f"ciphertext {first + good} is not a unit modulo the square of the key's modulus"
+            )
         return out
 
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
-from vflcrypto import CryptoError, PrivateKey, generate_keypair
+from vflcrypto import CryptoError, PrivateKey, obtain_keypair
 from vflparty import Conversation, Leader, RemoteProtocolError, to_all
 from vflparty.party import Round
 
 from ..binning import BinMapper, quantile_cuts
-from ..blocks import rows_digest
 from ..histogram import build_histograms
 from ..losses import Logistic, Loss, Quantized, Softmax, SquaredError, fraction_bits_for, quantize
+from ..rows import rows_digest
 from ..sealing import Sealer, make_sealer
 from ..splitting import BestSplits, SplitRules, best_splits, choose, leaf_values
 from ..tree import RecordTable, Tree, TreeBuilder, record_id
@@ -93,7 +94,7 @@ class ActiveParty(Leader):
         passive_parties: Sequence[str],
         settings: BoostSettings,
         weights: np.ndarray | None = None,
-        ids: object = None,
+        ids: Collection[Any] | None = None,
         ids_digest: bytes | None = None,
         cuts: Sequence[np.ndarray] | None = None,
         random_seed: int | None = None,
@@ -178,7 +179,7 @@ class ActiveParty(Leader):
             key = None
         elif key is None:
             with self.ledger.phase("key generation"):
-                _, key = generate_keypair(settings.key_bits, allow_weak_key=settings.allow_weak_key)
+                _, key = obtain_keypair(settings.key_bits, allow_weak_key=settings.allow_weak_key)
         return make_sealer(
             key,
             n_rows=n_rows,

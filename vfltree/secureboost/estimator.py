@@ -213,6 +213,7 @@ class _SecureBoost(BaseEstimator):
             features=block.values,
             ids_digest=block.ids_digest,
             max_bin=int(self.max_bin),
+            allow_weak_key=bool(self.allow_weak_key),
             cuts=self._cuts_of(block),
             random_seed=seed,
             n_jobs=n_jobs,

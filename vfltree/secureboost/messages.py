@@ -46,6 +46,7 @@ class PassiveSetup(Message):
     features: NDArray[np.float64]  # float64 (n_rows, n_features)
     ids_digest: bytes
     max_bin: int
+    allow_weak_key: bool  # accept a key that is fit for tests only
     cuts: tuple[NDArray[np.float64], ...] | None
     random_seed: int
     n_jobs: int

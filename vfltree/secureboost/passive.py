@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from vflparty import Message, Party, RemoteProtocolError, RowsDisagreeError
 
 from ..binning import BinMapper, quantile_cuts
-from ..blocks import rows_digest
+from ..rows import rows_digest
 from ..sealing import Summer, make_summer
 from ..tree import RecordTable, record_id
 from .bin_sums import segment_rows
@@ -54,6 +54,7 @@ class PassiveParty(Party):
 
     features : float64 (n_rows, n_features); NaN is missing.
     ids : identifiers of the rows, in the order agreed with the others (only a digest leaves); None: rows are rows.
+    allow_weak_key : accept a key that is fit for tests only.
     cuts : bin borders per feature to use in place of quantiles.
     random_seed : of the secret feature order; None draws it from the system.
     """
@@ -74,10 +75,11 @@ class PassiveParty(Party):
         self,
         features: np.ndarray,
         *,
-        ids: object = None,
+        ids: Collection[Any] | None = None,
         ids_digest: bytes | None = None,
         name: str = "passive",
         max_bin: int = 32,
+        allow_weak_key: bool = False,
         cuts: Sequence[np.ndarray] | None = None,
         random_seed: int | None = None,
         n_jobs: int = 1,
@@ -86,7 +88,7 @@ class PassiveParty(Party):
         self.name = name
         self._features = np.asarray(features, dtype=np.float64)
         self._ids_digest = rows_digest(ids, len(self._features)) if ids_digest is None else ids_digest
-        self._max_bin, self._cuts = max_bin, cuts
+        self._max_bin, self._cuts, self._allow_weak_key = max_bin, cuts, allow_weak_key
         self._seed = secrets.randbits(63) if random_seed is None else random_seed
         self._n_jobs = n_jobs
         self.records = RecordTable.empty() if records is None else records
@@ -103,6 +105,7 @@ class PassiveParty(Party):
             ids_digest=setup.ids_digest,
             name=setup.party,
             max_bin=setup.max_bin,
+            allow_weak_key=setup.allow_weak_key,
             cuts=setup.cuts,
             random_seed=setup.random_seed,
             n_jobs=setup.n_jobs,
@@ -126,6 +129,7 @@ class PassiveParty(Party):
         self._summer = make_summer(
             msg.encryption,
             msg.public_key,
+            allow_weak_key=self._allow_weak_key,
             n_rows=msg.n_rows,
             n_outputs=msg.n_outputs,
             fraction_bits=msg.fraction_bits,
