@@ -1,0 +1,194 @@
+"""Ciphertext arrays as bytes: a checked header, then plain integers of one fixed width.
+
+    magic  version  kind  ndim  fraction_bits | n_rows  n_outputs  key_bits | fingerprint | shape | bound | payload
+
+All numbers are little-endian. A ciphertext is the integer itself (never a Montgomery form), as wide as the key asks
+for, so equal shapes give equal lengths. Nothing is allocated before the lengths agree.
+"""
+
+import struct
+from io import BytesIO
+from math import gcd, prod
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .encoding import FixedPoint
+from .errors import DamagedCiphertextError, KeyMismatchError, NotFreshError
+from .kernels import Elements, Ring
+from .packing import PackingPlan, plan_packing
+
+if TYPE_CHECKING:
+    from .ciphertexts import CiphertextArray
+    from .paillier import PublicKey
+
+MAGIC = b"VFLC"
+VERSION = 1
+_INTEGER, _FLOAT, _PACKED_ROWS, _PACKED_SUMS = range(4)
+_HEAD = struct.Struct("<4sBBHIQII32s")
+_MAX_DIMENSIONS = 16
+_MAX_SIZE = 1 << 48
+_CHUNK_BYTES = 1 << 22
+
+
+def chunk_size(ring: Ring) -> int:
+    """Values handled together: keeps temporary memory small beside a large array. A multiple of eight."""
+    return max(64, _CHUNK_BYTES // (ring.row_bytes) // 8 * 8)
+
+
+def to_bytes(array: "CiphertextArray") -> bytes:
+    """The array as bytes; NotFreshError unless it is fresh or exactly as received."""
+    if array.freshness is None and not array.received:
+        raise NotFreshError(
+            "this array was computed from other ciphertexts and is not freshly blinded: "
+            "call rerandomize() before it leaves (the key owner could tell what was combined)"
+        )
+    return unchecked_bytes(array)
+
+
+def unchecked_bytes(array: "CiphertextArray") -> bytes:
+    """The array as bytes whether fresh or not; for use inside one party only."""
+    ring = array.public_key.ring
+    out = BytesIO()
+    out.write(_header(array))
+    step = chunk_size(ring)
+    for start in range(0, array.size, step):
+        out.write(ring.to_bytes(array.elements[start : start + step]))
+    return out.getvalue()
+
+
+def _header(array: "CiphertextArray") -> bytes:
+    encoding, key = array.encoding, array.public_key
+    if isinstance(encoding, FixedPoint):
+        kind = _INTEGER if encoding.is_integer else _FLOAT
+        fields = (encoding.fraction_bits, 0, 0, 0)
+    else:
+        # Rows or sums, but not of how many: the fullest bin is the sender's secret.
+        kind = _PACKED_ROWS if array.terms == 1 else _PACKED_SUMS
+        fields = (encoding.fraction_bits, encoding.n_rows, encoding.n_outputs, encoding.key_bits)
+    head = _HEAD.pack(MAGIC, VERSION, kind, len(array.shape), *fields, key.fingerprint)
+    shape = struct.pack(f"<{len(array.shape)}Q", *array.shape)
+    return head + shape + array.bound.to_bytes(8 * key.ring.words, "little")
+
+
+def from_bytes(data: bytes | bytearray | memoryview, public_key: "PublicKey") -> "CiphertextArray":
+    """Read and check an array. It is not fresh, but may be sent on unchanged.
+
+    Raises
+    ------
+    KeyMismatchError : made under another key
+    DamagedCiphertextError : anything else that is wrong
+    """
+    from .ciphertexts import CiphertextArray
+
+    view = memoryview(data).cast("B")
+    ring = public_key.ring
+    if len(view) < _HEAD.size:
+        raise DamagedCiphertextError(
+            f"{len(view)} bytes are too few for a ciphertext array: at least {_HEAD.size}"
+        )
+    magic, version, kind, ndim, *fields, fingerprint = _HEAD.unpack_from(view)
+    if magic != MAGIC:
+        raise DamagedCiphertextError("these bytes are not a ciphertext array")
+    if version != VERSION:
+        raise DamagedCiphertextError(f"ciphertext array of version {version}, this program reads {VERSION}")
+    if fingerprint != public_key.fingerprint:
+        raise KeyMismatchError(
+            f"the array belongs to key {fingerprint[:8].hex()}, not to {public_key.fingerprint[:8].hex()}"
+        )
+    encoding, terms = _read_encoding(kind, fields, public_key)
+    shape, bound, start = _read_shape_and_bound(view, ndim, public_key)
+    count, width = prod(shape), ring.row_bytes
+    if len(view) - start != count * width:
+        raise DamagedCiphertextError(
+            f"{count} ciphertexts of {width} bytes take {count * width} bytes, got {len(view) - start}"
+        )
+    return CiphertextArray(
+        public_key,
+        _read_elements(view[start:], count, ring),
+        shape=shape,
+        encoding=encoding,
+        bound=bound,
+        terms=terms,
+        received=True,
+    )
+
+
+def _read_encoding(
+    kind: int, fields: list[int], public_key: "PublicKey"
+) -> tuple[FixedPoint | PackingPlan, int]:
+    fraction_bits, n_rows, n_outputs, key_bits = fields
+    if kind in (_INTEGER, _FLOAT):
+        if fraction_bits > public_key.key_bits or any((n_rows, n_outputs, key_bits)):
+            raise DamagedCiphertextError("the encoding in the header is damaged")
+        return FixedPoint(fraction_bits, kind == _INTEGER), 1
+    if kind not in (_PACKED_ROWS, _PACKED_SUMS):
+        raise DamagedCiphertextError(f"unknown kind of encoding {kind}")
+    if not 0 < key_bits <= public_key.key_bits or not 0 < n_outputs < _MAX_SIZE:
+        raise DamagedCiphertextError("the packing in the header does not belong to this key")
+    try:
+        plan = plan_packing(n_rows, n_outputs, fraction_bits, key_bits) if fraction_bits < 64 else None
+    except ValueError as error:
+        raise DamagedCiphertextError("the packing in the header is impossible") from error
+    if plan is None:
+        raise DamagedCiphertextError("the packing in the header is impossible")
+    return plan, 1 if kind == _PACKED_ROWS else plan.n_rows
+
+
+def _read_shape_and_bound(
+    view: memoryview, ndim: int, public_key: "PublicKey"
+) -> tuple[tuple[int, ...], int, int]:
+    if ndim > _MAX_DIMENSIONS:
+        raise DamagedCiphertextError(f"an array of {ndim} dimensions, at most {_MAX_DIMENSIONS} are allowed")
+    bound_bytes = 8 * public_key.ring.words
+    start = _HEAD.size + 8 * ndim
+    if len(view) < start + bound_bytes:
+        raise DamagedCiphertextError("the header is cut short")
+    shape = struct.unpack_from(f"<{ndim}Q", view, _HEAD.size)
+    if prod(size for size in shape if size) >= _MAX_SIZE:
+        raise DamagedCiphertextError(f"the header claims {prod(shape)} ciphertexts")
+    bound = int.from_bytes(view[start : start + bound_bytes], "little")
+    if not 0 < bound <= public_key.capacity:
+        raise DamagedCiphertextError("the bound in the header is beyond the key")
+    return shape, bound, start + bound_bytes
+
+
+def _read_elements(payload: memoryview, count: int, ring: Ring) -> Elements:
+    """Plain integers to elements, each checked to lie in (0, n^2) and to be invertible."""
+    width, step = ring.row_bytes, chunk_size(ring)
+    elements = np.empty((count, 2 * ring.words), dtype=np.uint64)
+    for start in range(0, count, step):
+        stop = min(start + step, count)
+        try:
+            # bytes(): the kernels want aligned memory, and a payload may begin anywhere.
+            elements[start:stop] = ring.from_bytes(bytes(payload[start * width : stop * width]), stop - start)
+        except ValueError:
+            index = start + _first_too_large(payload[start * width : stop * width], ring)
+            raise DamagedCiphertextError(
+                f"ciphertext {index} is not below the square of the modulus"
+            ) from None
+    check_units(ring, elements)
+    return elements
+
+
+def _first_too_large(payload: memoryview, ring: Ring) -> int:
+    width = ring.row_bytes
+    values = (int.from_bytes(payload[i : i + width], "little") for i in range(0, len(payload), width))
+    return next(index for index, value in enumerate(values) if value >= ring.modulus**2)
+
+
+def check_units(ring: Ring, elements: Elements) -> None:
+    """One gcd for the whole batch: every ciphertext must be coprime to n. Zero is caught here too."""
+    count = len(elements)
+    if count == 0:
+        return
+    ends = np.array([0, count], dtype=np.int64)
+    product = ring.to_ints(ring.product_segments(elements, ends, np.arange(count, dtype=np.int64)))[0]
+    if gcd(product, ring.modulus) == 1:
+        return
+    for index in range(count):
+        if gcd(ring.to_ints(elements[index : index + 1])[0], ring.modulus) != 1:
+            raise DamagedCiphertextError(
+                f"ciphertext {index} shares a factor with the modulus: it cannot be one"
+            )
+    raise DamagedCiphertextError("the ciphertexts cannot be checked: arithmetic disagrees with itself")
