@@ -38,7 +38,7 @@ class Model:
     raw: np.ndarray
 
 
-def grow(binned, mapper: BinMapper, q: Quantized, k: int, number: int, settings: Settings, records):
+def grow(binned, mapper, q: Quantized, k: int, number: int, settings: Settings, records, dtype):
     """One tree for output k; returns it and the leaf of every row."""
     g, h, g_unit, h_unit = q.g[:, [k]], q.h[:, [k]], q.g_unit[k], q.h_unit[k]
     builder, rules = TreeBuilder(), settings.rules
@@ -55,7 +55,7 @@ def grow(binned, mapper: BinMapper, q: Quantized, k: int, number: int, settings:
             split = np.flatnonzero(choice.party >= 0)
         else:
             split = np.empty(0, dtype=np.int64)
-        values = leaf_values(total_g, total_h, g_unit, h_unit, rules, settings.learning_rate)
+        values = leaf_values(total_g, total_h, g_unit, h_unit, rules, settings.learning_rate, dtype)
         children, kept, left_of = [], [], []
         for i, node in enumerate(nodes):
             mine = rows[indptr[i] : indptr[i + 1]]
@@ -95,14 +95,13 @@ def boost(X, y, loss: Loss, mapper: BinMapper, settings: Settings, weights=None)
     """Rounds of one tree per output on the gradients at the start of the round."""
     X, y = np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64)
     binned = mapper.transform(X)
-    start = loss.base_score(y, weights) if settings.base_score is None else settings.base_score
-    base = loss.raw_from_base(start)
+    base = loss.start(y, weights, settings.base_score)
     raw = np.tile(base, (len(y), 1))
     trees, outputs, records = [], [], []
     for _ in range(settings.n_rounds):
         q = quantize(*loss.gradients(y, raw, weights))
         for k in range(loss.n_outputs):
-            tree, leaf = grow(binned, mapper, q, k, len(trees), settings, records)
+            tree, leaf = grow(binned, mapper, q, k, len(trees), settings, records, base.dtype)
             raw[:, k] += tree.value[leaf]
             trees.append(tree)
             outputs.append(k)
