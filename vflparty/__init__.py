@@ -24,6 +24,7 @@ from .ledger import Ledger, LedgerReport
 from .messages import Done, ErrorReport, Message, Seat
 from .network import Network, make_network
 from .party import Conversation, Leader, Party, Round, make_seat, to_all
+from .process import ProcessNetwork
 
 __all__ = [
     "Alignment",
@@ -42,6 +43,7 @@ __all__ = [
     "PartyFailedError",
     "PeerGoneError",
     "PeerTimeoutError",
+    "ProcessNetwork",
     "ProtocolError",
     "RemoteProtocolError",
     "Round",

@@ -158,7 +158,7 @@ def _write(parts: list[Any], field: FieldType, value: Any, where: str) -> None:
     elif field.base is str and isinstance(value, str):
         _write_str(parts, value, where)
     elif field.base is bytes and isinstance(value, bytes | bytearray | memoryview):
-        data = memoryview(value).cast("B") if isinstance(value, memoryview) else value
+        data = value.tobytes() if isinstance(value, memoryview) else value
         parts += [b"b" + _U64.pack(len(data)), data]
     elif field.base is np.ndarray and isinstance(value, np.ndarray):
         _write_array(parts, field, value, where)

@@ -78,10 +78,15 @@ class Message:
     _answered_by: ClassVar[tuple[str | type[Message], ...]] = ("Done",)
 
     def __init_subclass__(
-        cls, *, answer: str | type[Message] | tuple[str | type[Message], ...] = "Done", **kwargs: Any
+        cls, *, answer: str | type[Message] | tuple[str | type[Message], ...] | None = None, **kwargs: Any
     ) -> None:
         super().__init_subclass__(**kwargs)
-        cls._answered_by = answer if isinstance(answer, tuple) else (answer,)
+        if answer is not None:
+            cls._answered_by = answer if isinstance(answer, tuple) else (answer,)
+        elif (
+            "_answered_by" not in cls.__dict__
+        ):  # it is there when @dataclass(slots=True) makes the class anew
+            cls._answered_by = ("Done",)
         # Set on the class itself, so that @dataclass keeps them: its own `==` fails on arrays, and its own
         # repr would print megabytes of ciphertext.
         for name, method in (("__eq__", _equal), ("__repr__", _short_repr)):

@@ -153,13 +153,15 @@ def blaming(party: str) -> Iterator[None]:
 def answer_frame(party: Party, name: str, leader: str, frame: bytes) -> tuple[bytes, Exception | None]:
     """The frame that answers a frame, and the error behind it if it is an ErrorReport.
 
-    A damaged or forbidden frame is `leader`'s mistake. The error itself never leaves the process.
+    A RemoteProtocolError here is about the peer, so it names `leader`; a damaged or forbidden frame is one of them.
+    The exception itself never leaves the process.
     """
     try:
         try:
-            message = codec.decode(frame, party.messages)
+            return codec.encode(party.receive(codec.decode(frame, party.messages))), None
         except RemoteProtocolError as error:
-            raise type(error)(f"{error.text} (received by {name!r})", leader) from error
-        return codec.encode(party.receive(message)), None
+            if error.party is not None:
+                raise
+            raise type(error)(f"{error.text} (says {name!r})", leader) from error
     except Exception as error:
         return codec.encode(ErrorReport.of(error)), error

@@ -169,18 +169,18 @@ class Rounds:
     def _gather(self, parties: Mapping[str, bytes]) -> dict[str, bytes]:
         replies: dict[str, bytes] = {}
         with selectors.DefaultSelector() as selector:
-            for party in parties:
-                selector.register(self._wires[party], selectors.EVENT_READ)
+            for wire in self._wires.values():  # all of them: a party that dies unasked is missed at once too
+                selector.register(wire, selectors.EVENT_READ, wire)
             while len(replies) < len(parties):
                 ready = selector.select(self._timeout)
                 if not ready:
                     silent = next(party for party in parties if party not in replies)
                     raise PeerTimeoutError(f"has not answered for {self._timeout:g} seconds", silent)
                 for key, _ in ready:
-                    wire = key.fileobj
-                    assert isinstance(wire, Wire)
-                    replies[wire.peer] = wire.read()
-                    selector.unregister(wire)
+                    frame, party = key.data.read(), key.data.peer
+                    if party not in parties or party in replies:
+                        raise RemoteProtocolError("speaks without being asked", party)
+                    replies[party] = frame
         return replies
 
 

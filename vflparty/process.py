@@ -129,8 +129,8 @@ class ProcessNetwork(Network):
         record: bool = False,
     ) -> None:
         leading, answering = split_seats(seats)
-        if timeout is not None and not timeout > 0:
-            raise ValueError(f"timeout must be positive or None, got {timeout!r}")
+        if timeout is not None and not 0 < timeout < 1e9:
+            raise ValueError(f"timeout must be a positive number of seconds or None, got {timeout!r}")
         self.leader = leading.party
         self.parties = tuple(seat.party for seat in answering)
         self.ledger = Ledger() if ledger is None else ledger

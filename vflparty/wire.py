@@ -49,7 +49,7 @@ class Wire:
             total = codec.frame_bytes(header)
         except codec.DamagedFrameError as error:
             raise error.by(self.peer) from error
-        return header + self._exactly(total - len(header))
+        return self._exactly(total - len(header), header)
 
     def close(self) -> None:
         """End the connection at both ends, also where a forked process still holds a copy of this one."""
@@ -61,19 +61,25 @@ class Wire:
         """Close this copy only (after a fork: the connection belongs to the parent)."""
         self._end.close()
 
-    def _exactly(self, n_bytes: int) -> bytes:
-        chunks, missing = [], n_bytes
-        while missing:
-            chunk = bytearray(min(missing, _STEP_BYTES))
+    def _exactly(self, n_bytes: int, head: bytes = b"") -> bytes:
+        """`head` and the next n_bytes; set aside in steps, each only when the one before has come."""
+        chunks: list[bytes | memoryview] = [head]
+        while n_bytes:
+            chunk = memoryview(bytearray(min(n_bytes, _STEP_BYTES)))
+            self._fill(chunk)
+            chunks.append(chunk)
+            n_bytes -= len(chunk)
+        return b"".join(chunks)
+
+    def _fill(self, chunk: memoryview) -> None:
+        while chunk:
             try:
                 got = self._end.recv_into(chunk)
             except OSError as error:
                 raise self._failure(error, "says nothing") from error
             if got == 0:
                 raise PeerGoneError("has closed the connection", self.peer)
-            chunks.append(memoryview(chunk)[:got])
-            missing -= got
-        return b"".join(chunks)
+            chunk = chunk[got:]
 
     def _failure(self, error: OSError, silence: str) -> Exception:
         if isinstance(error, TimeoutError):

@@ -1,4 +1,4 @@
-"""Small parties for the tests: a bank asks shops for sums of their numbers. Importable, so they can sit in processes."""
+"""Small parties for the tests: a bank asks shops for sums. Importable, so they can sit in processes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,17 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vflparty import Leader, Message, Party, RemoteProtocolError, RowsDigest, check_rows, compare_rows, to_all
+from vflparty import (
+    Leader,
+    Message,
+    Party,
+    RemoteProtocolError,
+    RowsDigest,
+    check_rows,
+    compare_rows,
+    make_seat,
+    to_all,
+)
 
 
 @dataclass(frozen=True)
@@ -96,6 +106,7 @@ _MISCHIEF = {
     "slow": lambda answer: _wait(0.5, answer),
     "never": lambda answer: _wait(3600, answer),
     "die": lambda answer: os._exit(7),
+    "last words": lambda answer: (print("I am leaving", flush=True), os._exit(3)),
     "value error": lambda answer: _raise(ValueError("row 3 is not there")),
     "refusal": lambda answer: _raise(RemoteProtocolError("asked for the same rows twice")),
     "surprise": lambda answer: _raise(KeyError("customer 4711")),
@@ -147,6 +158,15 @@ class Bank(Leader):
         return self._setup
 
 
+class BigBank(Bank):
+    """A bank that asks for all rows in one round."""
+
+    def conversation(self):
+        rows = np.arange(self._setup.n_rows)
+        answers = yield {shop: AskSum(rows, "sum") for shop in self._setup.shops}
+        return GrandTotal(np.array([sum(answer.total for answer in answers.values())]), (os.getpid(),))
+
+
 def bank_round(how: str, shops: tuple[str, ...], rows: np.ndarray) -> dict[str, Message]:
     """One round of the bank: most ways of going wrong are asked of the last shop only."""
     special = {
@@ -167,8 +187,6 @@ def bank_round(how: str, shops: tuple[str, ...], rows: np.ndarray) -> dict[str, 
 
 def toy_seats(*hows: str, n_shops: int = 2, n_rows: int = 6):
     """A bank and its shops, with different data and a secret text each."""
-    from vflparty import make_seat
-
     shops = tuple(f"shop{i}" for i in range(n_shops))
     seats = [make_seat("bank", Bank, BankSetup(shops, 0.5, hows or ("sum",), n_rows, "secret of bank"))]
     for i, shop in enumerate(shops):
