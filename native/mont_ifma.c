@@ -23,142 +23,165 @@ enum { BLOCK = 5, COLUMNS = 2 * BLOCK, LIMB_BITS = 52, LANES = 8, SPARE_BITS = 4
 #define ZERO _mm512_setzero_si512()
 #define MASK52 (((uint64_t)1 << LIMB_BITS) - 1)
 
-/* acc[0..9] += a[0..4] b[0..4]. A column takes at most 6 * limbs terms below 2^52, so 64 bits hold for any size here. */
-INLINE void block_mul(V *acc, const V *a, const V *b) {
+/* Ten columns of limb products in registers. The upper halves wait apart, one column further left than they are kept:
+ * no multiply-add then has to wait for another one. A column takes at most 6 * limbs terms below 2^52, so 64 bits are
+ * enough for any size here. */
+typedef struct {
+  V low[COLUMNS + 1], high[COLUMNS - 1]; /* high[t] belongs to column t + 1 */
+} columns;
+
+INLINE void clear_columns(columns *c) {
+  UNROLL for (int t = 0; t < COLUMNS + 1; t++) c->low[t] = ZERO;
+  UNROLL for (int t = 0; t < COLUMNS - 1; t++) c->high[t] = ZERO;
+}
+
+/* c += a[0..4] b[0..4] */
+INLINE void block_mul(columns *c, const V *a, const V *b) {
   V x[BLOCK];
   UNROLL for (int i = 0; i < BLOCK; i++) x[i] = a[i];
   UNROLL for (int j = 0; j < BLOCK; j++) {
     V y = b[j];
-    UNROLL for (int i = 0; i < BLOCK; i++) acc[i + j] = LOW(acc[i + j], x[i], y);
-    UNROLL for (int i = 0; i < BLOCK; i++) acc[i + j + 1] = HIGH(acc[i + j + 1], x[i], y);
+    UNROLL for (int i = 0; i < BLOCK; i++) c->low[i + j] = LOW(c->low[i + j], x[i], y);
+    UNROLL for (int i = 0; i < BLOCK; i++) c->high[i + j] = HIGH(c->high[i + j], x[i], y);
   }
 }
 
 /* The same with limbs that all lanes share. */
-INLINE void block_mul_shared(V *acc, const V *a, const uint64_t *m) {
+INLINE void block_mul_shared(columns *c, const V *a, const uint64_t *m) {
   V x[BLOCK];
   UNROLL for (int i = 0; i < BLOCK; i++) x[i] = a[i];
   UNROLL for (int j = 0; j < BLOCK; j++) {
     V y = ALL(m[j]);
-    UNROLL for (int i = 0; i < BLOCK; i++) acc[i + j] = LOW(acc[i + j], x[i], y);
-    UNROLL for (int i = 0; i < BLOCK; i++) acc[i + j + 1] = HIGH(acc[i + j + 1], x[i], y);
+    UNROLL for (int i = 0; i < BLOCK; i++) c->low[i + j] = LOW(c->low[i + j], x[i], y);
+    UNROLL for (int i = 0; i < BLOCK; i++) c->high[i + j] = HIGH(c->high[i + j], x[i], y);
   }
 }
 
-/* The block on the diagonal of a reduction: q[0..4] such that acc + q m begins with five zero limbs. */
-INLINE void block_reduce(V *acc, V *q, const uint64_t *m, V n0) {
+/* What waited joins the columns. */
+INLINE void gather(columns *c) {
+  UNROLL for (int t = 0; t < COLUMNS - 1; t++) {
+    c->low[t + 1] = ADD(c->low[t + 1], c->high[t]);
+    c->high[t] = ZERO;
+  }
+}
+
+/* The block on the diagonal of a reduction: q[0..4] such that the columns + q m begin with five zero limbs. */
+INLINE void block_reduce(V *low, V *q, const uint64_t *m, V n0) {
   UNROLL for (int t = 0; t < BLOCK; t++) {
-    V digit = LOW(ZERO, acc[t], n0);
+    V digit = LOW(ZERO, low[t], n0);
     q[t] = digit;
-    acc[t] = LOW(acc[t], digit, ALL(m[0]));
-    acc[t + 1] = HIGH(acc[t + 1], digit, ALL(m[0]));
-    acc[t + 1] = ADD(acc[t + 1], _mm512_srli_epi64(acc[t], LIMB_BITS));
-    UNROLL for (int j = 1; j < BLOCK; j++) acc[t + j] = LOW(acc[t + j], digit, ALL(m[j]));
-    UNROLL for (int j = 1; j < BLOCK; j++) acc[t + j + 1] = HIGH(acc[t + j + 1], digit, ALL(m[j]));
+    low[t] = LOW(low[t], digit, ALL(m[0]));
+    low[t + 1] = HIGH(low[t + 1], digit, ALL(m[0]));
+    low[t + 1] = ADD(low[t + 1], _mm512_srli_epi64(low[t], LIMB_BITS));
+    UNROLL for (int j = 1; j < BLOCK; j++) low[t + j] = LOW(low[t + j], digit, ALL(m[j]));
+    UNROLL for (int j = 1; j < BLOCK; j++) low[t + j + 1] = HIGH(low[t + j + 1], digit, ALL(m[j]));
   }
 }
 
 /* Five finished limbs leave. */
-INLINE void block_out(V *acc, V *out) {
+INLINE void block_out(V *low, V *out) {
   UNROLL for (int t = 0; t < BLOCK; t++) {
-    acc[t + 1] = ADD(acc[t + 1], _mm512_srli_epi64(acc[t], LIMB_BITS));
-    out[t] = _mm512_and_si512(acc[t], ALL(MASK52));
+    low[t + 1] = ADD(low[t + 1], _mm512_srli_epi64(low[t], LIMB_BITS));
+    out[t] = _mm512_and_si512(low[t], ALL(MASK52));
   }
 }
 
-INLINE void block_shift(V *acc) {
+INLINE void block_shift(V *low) {
   UNROLL for (int t = 0; t < BLOCK; t++) {
-    acc[t] = acc[t + BLOCK];
-    acc[t + BLOCK] = ZERO;
+    low[t] = low[t + BLOCK];
+    low[t + BLOCK] = ZERO;
   }
-}
-
-INLINE void clear_columns(V *acc) {
-  UNROLL for (int t = 0; t < COLUMNS + 1; t++) acc[t] = ZERO;
 }
 
 /* The reduction's part of block column k, and what leaves: q while it is being chosen, later five limbs of out. */
-INLINE void finish_column(V *acc, V *q, V *out, const uint64_t *m, V n0, int k, int blocks) {
+INLINE void finish_column(columns *c, V *q, V *out, const uint64_t *m, V n0, int k, int blocks) {
   int first = k < blocks ? 0 : k - blocks + 1, end = k < blocks ? k : blocks;
-  for (int i = first; i < end; i++) block_mul_shared(acc, q + BLOCK * i, m + BLOCK * (k - i));
-  if (k < blocks) block_reduce(acc, q + BLOCK * k, m, n0);
-  else block_out(acc, out + BLOCK * (k - blocks));
+  for (int i = first; i < end; i++) block_mul_shared(c, q + BLOCK * i, m + BLOCK * (k - i));
+  gather(c);
+  if (k < blocks) block_reduce(c->low, q + BLOCK * k, m, n0);
+  else block_out(c->low, out + BLOCK * (k - blocks));
 }
 
 /* out = (a b + q m) / R, leaving q. out may be a or b: a block of it is written when that block has been used up. */
 INLINE void mul_reduce(V *out, V *q, const V *a, const V *b, const uint64_t *m, V n0, int blocks) {
-  V acc[COLUMNS + 1];
-  clear_columns(acc);
+  columns c;
+  clear_columns(&c);
   for (int k = 0; k < 2 * blocks - 1; k++) {
     int first = k < blocks ? 0 : k - blocks + 1, last = k < blocks ? k : blocks - 1;
-    for (int i = first; i <= last; i++) block_mul(acc, a + BLOCK * i, b + BLOCK * (k - i));
-    finish_column(acc, q, out, m, n0, k, blocks);
-    block_shift(acc);
+    for (int i = first; i <= last; i++) block_mul(&c, a + BLOCK * i, b + BLOCK * (k - i));
+    finish_column(&c, q, out, m, n0, k, blocks);
+    block_shift(c.low);
   }
-  block_out(acc, out + BLOCK * (blocks - 1));
+  block_out(c.low, out + BLOCK * (blocks - 1));
 }
 
 /* The same for a a; products of different blocks are computed once and doubled in the columns. */
 INLINE void sqr_reduce(V *out, V *q, const V *a, const uint64_t *m, V n0, int blocks) {
-  V acc[COLUMNS + 1], carry[BLOCK];
-  UNROLL for (int t = 0; t < BLOCK; t++) carry[t] = ZERO;
+  columns c;
+  V carry[BLOCK + 1];
+  UNROLL for (int t = 0; t < BLOCK + 1; t++) carry[t] = ZERO;
   for (int k = 0; k < 2 * blocks - 1; k++) {
-    clear_columns(acc);
-    for (int i = k < blocks ? 0 : k - blocks + 1; 2 * i < k; i++) block_mul(acc, a + BLOCK * i, a + BLOCK * (k - i));
-    UNROLL for (int t = 0; t < COLUMNS; t++) acc[t] = ADD(acc[t], acc[t]);
-    UNROLL for (int t = 0; t < BLOCK; t++) acc[t] = ADD(acc[t], carry[t]);
-    if (k % 2 == 0) block_mul(acc, a + BLOCK * (k / 2), a + BLOCK * (k / 2));
-    finish_column(acc, q, out, m, n0, k, blocks);
-    UNROLL for (int t = 0; t < BLOCK; t++) carry[t] = acc[t + BLOCK];
+    clear_columns(&c);
+    for (int i = k < blocks ? 0 : k - blocks + 1; 2 * i < k; i++) block_mul(&c, a + BLOCK * i, a + BLOCK * (k - i));
+    gather(&c);
+    UNROLL for (int t = 0; t < COLUMNS; t++) c.low[t] = ADD(c.low[t], c.low[t]);
+    UNROLL for (int t = 0; t < BLOCK; t++) c.low[t] = ADD(c.low[t], carry[t]);
+    if (k % 2 == 0) block_mul(&c, a + BLOCK * (k / 2), a + BLOCK * (k / 2));
+    finish_column(&c, q, out, m, n0, k, blocks);
+    UNROLL for (int t = 0; t < BLOCK; t++) carry[t] = c.low[t + BLOCK];
   }
-  UNROLL for (int t = 0; t < BLOCK; t++) acc[t] = carry[t];
-  block_out(acc, out + BLOCK * (blocks - 1));
+  block_out(carry, out + BLOCK * (blocks - 1));
 }
 
 /* out = (a0 b1 + a1 b0 - q + w m) / R; a1 NULL: a0 b1 alone. -q = (R - 1 - q) + minus_r modulo m. With all factors below
- * 2m the sum is below 8 m^2 + R + m + R m, so out is below 2m for R >= 16m. out may be a1 or b1. */
+ * 2m (b1 below 4m where it stands alone) the sum is below 8 m^2 + R + m + R m, so out is below 2m for R >= 16m. out may
+ * be a1 or b1. */
 INLINE void second_half(V *out, V *w, const V *a0, const V *b1, const V *a1, const V *b0, const V *q,
                         const mont_ring *ring) {
   int blocks = (int)ring->limbs / BLOCK;
-  V acc[COLUMNS + 1], n0 = ALL(ring->n0);
-  clear_columns(acc);
+  columns c;
+  V n0 = ALL(ring->n0);
+  clear_columns(&c);
   for (int k = 0; k < 2 * blocks - 1; k++) {
     int first = k < blocks ? 0 : k - blocks + 1, last = k < blocks ? k : blocks - 1;
     if (k < blocks)
       UNROLL for (int t = 0; t < BLOCK; t++) {
         V minus_q = ADD(SUB(ALL(MASK52), q[BLOCK * k + t]), ALL(ring->minus_r[BLOCK * k + t]));
-        acc[t] = ADD(acc[t], minus_q);
+        c.low[t] = ADD(c.low[t], minus_q);
       }
-    for (int i = first; i <= last; i++) block_mul(acc, a0 + BLOCK * i, b1 + BLOCK * (k - i));
+    for (int i = first; i <= last; i++) block_mul(&c, a0 + BLOCK * i, b1 + BLOCK * (k - i));
     if (a1 != NULL)
-      for (int i = first; i <= last; i++) block_mul(acc, a1 + BLOCK * i, b0 + BLOCK * (k - i));
-    finish_column(acc, w, out, ring->m, n0, k, blocks);
-    block_shift(acc);
+      for (int i = first; i <= last; i++) block_mul(&c, a1 + BLOCK * i, b0 + BLOCK * (k - i));
+    finish_column(&c, w, out, ring->m, n0, k, blocks);
+    block_shift(c.low);
   }
-  block_out(acc, out + BLOCK * (blocks - 1));
+  block_out(c.low, out + BLOCK * (blocks - 1));
 }
 
-/* out = a + b + carry (lane by lane) minus i * step * m for the largest i of 0, 1, 2 that leaves it non-negative; b may be
- * NULL. Returns i in every lane. The three candidates are computed side by side. out may be a or b. */
-INLINE V add_reduce(const mont_ring *ring, V *out, const V *a, const V *b, V carry, int step, V *work) {
+/* out = a + b + carry (lane by lane) minus i * step * m for the largest i <= most (1 or 2) that leaves it non-negative; b
+ * may be NULL. Returns i in every lane. The candidates are computed side by side. out may be a or b. */
+INLINE V add_reduce(const mont_ring *ring, V *out, const V *a, const V *b, V carry, int step, int most, V *work) {
   int limbs = (int)ring->limbs;
   V *once = work, *twice = work + limbs;
   V c0 = carry, c1 = carry, c2 = carry, mask = ALL(MASK52);
   for (int i = 0; i < limbs; i++) {
     V m = ALL(ring->m[i] * (uint64_t)step), s = b ? ADD(a[i], b[i]) : a[i];
     c0 = ADD(c0, s);
-    c1 = SUB(ADD(c1, s), m);
-    c2 = SUB(ADD(c2, s), ADD(m, m));
     out[i] = _mm512_and_si512(c0, mask);
-    once[i] = _mm512_and_si512(c1, mask);
-    twice[i] = _mm512_and_si512(c2, mask);
     c0 = _mm512_srai_epi64(c0, LIMB_BITS);
+    c1 = ADD(c1, SUB(s, m));
+    once[i] = _mm512_and_si512(c1, mask);
     c1 = _mm512_srai_epi64(c1, LIMB_BITS);
+    if (most < 2) continue;
+    c2 = ADD(c2, SUB(s, ADD(m, m)));
+    twice[i] = _mm512_and_si512(c2, mask);
     c2 = _mm512_srai_epi64(c2, LIMB_BITS);
   }
-  __mmask8 fits1 = _mm512_cmpge_epi64_mask(c1, ZERO), fits2 = _mm512_cmpge_epi64_mask(c2, ZERO);
-  for (int i = 0; i < limbs; i++)
-    out[i] = _mm512_mask_mov_epi64(_mm512_mask_mov_epi64(out[i], fits1, once[i]), fits2, twice[i]);
+  __mmask8 fits1 = _mm512_cmpge_epi64_mask(c1, ZERO), fits2 = most < 2 ? 0 : _mm512_cmpge_epi64_mask(c2, ZERO);
+  for (int i = 0; i < limbs; i++) {
+    out[i] = _mm512_mask_mov_epi64(out[i], fits1, once[i]);
+    if (most == 2) out[i] = _mm512_mask_mov_epi64(out[i], fits2, twice[i]);
+  }
   return _mm512_mask_mov_epi64(_mm512_maskz_mov_epi64(fits1, ALL(1)), fits2, ALL(2));
 }
 
@@ -179,10 +202,11 @@ static void verify_half(const mont_ring *ring, const V *x) {
 #define verify_half(ring, x) ((void)0)
 #endif
 
-static size_t scratch_ifma(const mont_ring *ring) {
-  size_t limbs = ring->limbs, words = ring->w.words + 10;
-  return (4 * limbs > words ? 4 * limbs : words) * LANES + 2 * limbs * LANES;
-}
+/* Room for the limbs of a half and the zeros of write_half. */
+static size_t padded_limbs(const mont_ring *ring) { return (size_t)ring->limbs + 17; }
+
+/* Four halves for a square (q, w, x0, 2 x1); three and what write_half needs to store. */
+static size_t scratch_ifma(const mont_ring *ring) { return 4 * padded_limbs(ring) * LANES; }
 
 static void mul_ifma(const mont_ring *ring, uint64_t *out, const uint64_t *a, const uint64_t *b, uint64_t *work) {
   size_t limbs = ring->limbs;
@@ -202,7 +226,7 @@ static void sqr_ifma(const mont_ring *ring, uint64_t *out, const uint64_t *a, ui
   const V *a0 = (const V *)a, *a1 = a0 + limbs;
   V *r = (V *)out, carry = ZERO;
   verify_half(ring, a0), verify_half(ring, a1);
-  for (size_t i = 0; i < limbs; i++) { /* 2 x1, below 4m: the bound of second_half counts it once */
+  for (size_t i = 0; i < limbs; i++) { /* 2 x1 */
     V s = ADD(ADD(a1[i], a1[i]), carry);
     twice[i] = _mm512_and_si512(s, ALL(MASK52));
     carry = _mm512_srli_epi64(s, LIMB_BITS);
@@ -219,14 +243,14 @@ static void half_mul_ifma(const mont_ring *ring, uint64_t *out, const uint64_t *
 }
 
 static void half_add_ifma(const mont_ring *ring, uint64_t *out, const uint64_t *a, const uint64_t *b, uint64_t *work) {
-  add_reduce(ring, (V *)out, (const V *)a, (const V *)b, ZERO, 2, (V *)work);
+  add_reduce(ring, (V *)out, (const V *)a, (const V *)b, ZERO, 2, 1, (V *)work);
   verify_half(ring, (V *)out);
 }
 
 static void add_ifma(const mont_ring *ring, uint64_t *out, const uint64_t *a, const uint64_t *b, uint64_t *work) {
   size_t half = ring->half;
-  V lost = add_reduce(ring, (V *)out, (const V *)a, (const V *)b, ZERO, 2, (V *)work);
-  add_reduce(ring, (V *)(out + half), (const V *)(a + half), (const V *)(b + half), ADD(lost, lost), 2, (V *)work);
+  V lost = add_reduce(ring, (V *)out, (const V *)a, (const V *)b, ZERO, 2, 1, (V *)work);
+  add_reduce(ring, (V *)(out + half), (const V *)(a + half), (const V *)(b + half), ADD(lost, lost), 2, 2, (V *)work);
   verify_half(ring, (V *)out), verify_half(ring, (V *)(out + half));
 }
 
@@ -251,24 +275,26 @@ INLINE void transpose(V *x) {
   }
 }
 
+/* Thirteen words are sixteen limbs; inside such a stretch every shift is known to the compiler. */
+enum { STRETCH_WORDS = 13, STRETCH_LIMBS = 16 };
+static size_t stretches(const mont_ring *ring) { return (ring->limbs + STRETCH_LIMBS - 1) / STRETCH_LIMBS; }
+
 static void half_load_ifma(const mont_ring *ring, uint64_t *half, const uint64_t *const *rows, uint64_t *work) {
-  size_t n = ring->w.words;
+  size_t n = ring->w.words, words_needed = stretches(ring) * STRETCH_WORDS + 1;
   V *words = (V *)work, *out = (V *)half;
   for (size_t j = 0; j < n; j += 8) {
     __mmask8 inside = n - j < 8 ? (__mmask8)((1u << (n - j)) - 1) : 0xff;
     UNROLL for (int i = 0; i < 8; i++) words[j + i] = _mm512_maskz_loadu_epi64(inside, rows[i] + j);
     transpose(words + j);
   }
-  words[(n + 7) / 8 * 8] = ZERO;
-  for (size_t i = 0; i < ring->limbs; i++) {
-    size_t at = i * LIMB_BITS / 64, shift = i * LIMB_BITS % 64;
-    if (at >= n) {
-      out[i] = ZERO;
-      continue;
+  for (size_t j = (n + 7) / 8 * 8; j < words_needed; j++) words[j] = ZERO;
+  for (size_t at = 0; at < ring->limbs; at += STRETCH_LIMBS, words += STRETCH_WORDS)
+    UNROLL for (int i = 0; i < STRETCH_LIMBS; i++) {
+      int j = i * LIMB_BITS / 64, shift = i * LIMB_BITS % 64;
+      V limb = _mm512_srli_epi64(words[j], (unsigned)shift);
+      if (shift + LIMB_BITS > 64) limb = _mm512_or_si512(limb, _mm512_slli_epi64(words[j + 1], (unsigned)(64 - shift)));
+      if (at + (size_t)i < ring->limbs) out[at + (size_t)i] = _mm512_and_si512(limb, ALL(MASK52));
     }
-    V low = _mm512_srlv_epi64(words[at], ALL(shift)), high = _mm512_sllv_epi64(words[at + 1], ALL(64 - shift));
-    out[i] = _mm512_and_si512(_mm512_or_si512(low, high), ALL(MASK52));
-  }
 }
 
 static void load_ifma(const mont_ring *ring, uint64_t *vector, const uint64_t *const *rows, uint64_t *work) {
@@ -278,36 +304,38 @@ static void load_ifma(const mont_ring *ring, uint64_t *vector, const uint64_t *c
   half_load_ifma(ring, vector + ring->half, second, work);
 }
 
-/* Canonical limbs to rows. */
-static void write_half(const mont_ring *ring, uint64_t *const *rows, size_t offset, const V *limbs) {
-  size_t n = ring->w.words;
+/* Canonical limbs to rows. The limbs are followed by room for the zeros that fill the last stretch. */
+static void write_half(const mont_ring *ring, uint64_t *const *rows, size_t offset, V *limbs, V *words) {
+  size_t n = ring->w.words, needed = stretches(ring) * STRETCH_LIMBS + 1;
+  for (size_t i = ring->limbs; i < needed; i++) limbs[i] = ZERO;
+  V *word = words;
+  for (size_t at = 0; at < ring->limbs; at += STRETCH_LIMBS, limbs += STRETCH_LIMBS, word += STRETCH_WORDS)
+    UNROLL for (int j = 0; j < STRETCH_WORDS; j++) {
+      int i = j * 64 / LIMB_BITS, shift = j * 64 % LIMB_BITS;
+      word[j] = _mm512_or_si512(_mm512_srli_epi64(limbs[i], (unsigned)shift),
+                                _mm512_slli_epi64(limbs[i + 1], (unsigned)(LIMB_BITS - shift)));
+      if (2 * LIMB_BITS - shift < 64)
+        word[j] = _mm512_or_si512(word[j], _mm512_slli_epi64(limbs[i + 2], (unsigned)(2 * LIMB_BITS - shift)));
+    }
   for (size_t j = 0; j < n; j += 8) {
     __mmask8 inside = n - j < 8 ? (__mmask8)((1u << (n - j)) - 1) : 0xff;
-    V words[8];
-    for (size_t i = 0; i < 8; i++) {
-      size_t at = (j + i) * 64 / LIMB_BITS, shift = (j + i) * 64 % LIMB_BITS;
-      words[i] = ZERO;
-      if (at < ring->limbs) words[i] = _mm512_srlv_epi64(limbs[at], ALL(shift));
-      if (at + 1 < ring->limbs) words[i] = _mm512_or_si512(words[i], _mm512_sllv_epi64(limbs[at + 1], ALL(52 - shift)));
-      if (at + 2 < ring->limbs) words[i] = _mm512_or_si512(words[i], _mm512_sllv_epi64(limbs[at + 2], ALL(104 - shift)));
-    }
-    transpose(words);
-    for (int i = 0; i < 8; i++) _mm512_mask_storeu_epi64(rows[i] + offset + j, inside, words[i]);
+    transpose(words + j);
+    UNROLL for (int i = 0; i < 8; i++) _mm512_mask_storeu_epi64(rows[i] + offset + j, inside, words[j + (size_t)i]);
   }
 }
 
 static void half_store_ifma(const mont_ring *ring, uint64_t *const *rows, const uint64_t *half, uint64_t *work) {
-  V *canonical = (V *)work;
-  add_reduce(ring, canonical, (const V *)half, NULL, ZERO, 1, canonical + ring->limbs);
-  write_half(ring, rows, 0, canonical);
+  V *canonical = (V *)work, *spare = canonical + padded_limbs(ring);
+  add_reduce(ring, canonical, (const V *)half, NULL, ZERO, 1, 1, spare);
+  write_half(ring, rows, 0, canonical, spare);
 }
 
 static void store_ifma(const mont_ring *ring, uint64_t *const *rows, const uint64_t *vector, uint64_t *work) {
-  V *canonical = (V *)work, *spare = canonical + ring->limbs;
-  V lost = add_reduce(ring, canonical, (const V *)vector, NULL, ZERO, 1, spare);
-  write_half(ring, rows, 0, canonical);
-  add_reduce(ring, canonical, (const V *)(vector + ring->half), NULL, lost, 1, spare); /* at most 2m */
-  write_half(ring, rows, ring->w.words, canonical);
+  V *canonical = (V *)work, *spare = canonical + padded_limbs(ring);
+  V lost = add_reduce(ring, canonical, (const V *)vector, NULL, ZERO, 1, 1, spare);
+  write_half(ring, rows, 0, canonical, spare);
+  add_reduce(ring, canonical, (const V *)(vector + ring->half), NULL, lost, 1, 2, spare); /* at most 2m */
+  write_half(ring, rows, ring->w.words, canonical, spare);
 }
 
 /* ---- tables ---- */

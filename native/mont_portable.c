@@ -15,7 +15,7 @@ typedef struct {
 
 static inline void column_add(column *c, const uint64_t *a, const uint64_t *b, size_t k, size_t first, size_t end) {
   u128 lo = c->lo, hi = c->hi;
-#pragma GCC unroll 4
+#pragma GCC unroll 8
   for (size_t i = first; i < end; i++) {
     u128 p = (u128)a[i] * b[k - i];
     lo += (uint64_t)p;

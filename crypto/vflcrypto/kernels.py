@@ -34,7 +34,7 @@ T = TypeVar("T")
 
 MAX_MODULUS_BITS = 8192
 DEFAULT_WINDOW = 6  # of a fixed-base table: more would save products but outgrow the caches
-SECRET_WINDOW = 5  # of a secret exponent: the table is read whole once per window
+SECRET_WINDOW = 4  # of a secret exponent: its table is read whole once per window and should stay close
 SQUARE_COST = 0.72  # of a square, in products; only the choice of a public window hangs on it
 MAX_RATIO = 64  # between p and q; keys have factors of equal length, toy keys come close
 UNIT_LENGTH = 256  # a longer segment is cut into units, so that no lane waits long for another
