@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
 from . import codec
-from .errors import LocalProtocolError, RemoteProtocolError
+from .errors import LocalProtocolError, RemoteProtocolError, name_to_cross, party_of
 from .ledger import Ledger
 from .messages import Done, ErrorReport, Message, Seat, handler_name, kind_name
 
@@ -147,6 +147,8 @@ def blaming(party: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
+        if party_of(error) and name_to_cross(error) == type(error).__name__:
+            raise  # it is what would arrive
         raise ErrorReport.of(error).rebuild(party) from error
 
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from vflparty import DamagedFrameError, Message, PeerGoneError, PeerTimeoutError, codec
+from vflparty import DamagedFrameError, Message, PeerGoneError, PeerTimeoutError, RemoteProtocolError, codec
+from vflparty.partymain import Rounds
 from vflparty.wire import Wire
 
 
@@ -106,3 +107,50 @@ def test_a_claimed_length_takes_no_memory_before_the_bytes_come(pair, claim):
         assert tracemalloc.get_traced_memory()[1] < 3_000_000
     finally:
         tracemalloc.stop()
+
+
+# ---------------------------------------------------------------- the leader's side of a round
+
+
+@pytest.fixture
+def table() -> Iterator[tuple[Rounds, dict[str, Wire]]]:
+    """A leader's sockets to two shops, and the shops' ends."""
+    pairs = {name: socket.socketpair() for name in ("shop0", "shop1")}
+    near = {name: Wire(ours, name, timeout=5.0) for name, (ours, _) in pairs.items()}
+    far = {name: Wire(theirs, "bank", timeout=5.0) for name, (_, theirs) in pairs.items()}
+    yield Rounds(near, timeout=0.5), far
+    for wire in (*near.values(), *far.values()):
+        wire.close()
+
+
+def test_answers_are_in_the_order_asked_whatever_order_they_come_in(table):
+    rounds, far = table
+    for name in ("shop1", "shop0"):
+        far[name].write(codec.encode(Blob(name.encode())))
+    replies = rounds.deliver({name: codec.encode(Blob(b"?")) for name in ("shop0", "shop1")})
+    assert list(replies) == ["shop0", "shop1"]
+    assert [codec.decode(frame, (Blob,)).data for frame in replies.values()] == [b"shop0", b"shop1"]
+    assert all(codec.decode(wire.read(), (Blob,)).data == b"?" for wire in far.values())
+
+
+def test_party_that_speaks_without_being_asked_ends_the_round(table):
+    rounds, far = table
+    far["shop1"].write(codec.encode(Blob(b"psst")))
+    with pytest.raises(RemoteProtocolError, match="party 'shop1': speaks without being asked"):
+        rounds.deliver({"shop0": codec.encode(Blob(b"?"))})
+
+
+def test_party_that_dies_unasked_is_missed_at_once(table):
+    rounds, far = table
+    far["shop1"].close()
+    with pytest.raises(PeerGoneError, match="party 'shop1'"):
+        rounds.deliver({"shop0": codec.encode(Blob(b"?"))})
+
+
+def test_late_answer_of_a_broken_round_is_never_taken_for_a_later_one(table):
+    rounds, far = table
+    with pytest.raises(PeerTimeoutError, match=r"party 'shop0': has not answered for 0.5 seconds"):
+        rounds.deliver({"shop0": codec.encode(Blob(b"first"))})
+    far["shop0"].write(codec.encode(Blob(b"answer to the first")))
+    with pytest.raises(PeerTimeoutError, match="party 'shop0'"):
+        rounds.deliver({"shop0": codec.encode(Blob(b"second"))})
