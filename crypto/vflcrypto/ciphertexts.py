@@ -7,19 +7,21 @@ fresh arrays (index, reshape and concatenate keep it); what is not fresh cannot 
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import wire
 from . import words as wide
-from .encoding import Encoded, FixedPoint, Shape, encode
+from .encoding import Encoded, FixedPoint, encode
 from .errors import BoundOverflowError, KeyMismatchError, SlotOverflowError
-from .kernels import Elements, Ring
+from .kernels import Elements
 from .noise import HALF, WIDE, check_noise
 from .packing import PackingPlan, check_terms
 from .products import linear_combinations
+from .refusals import NO_PRODUCT, NO_QUOTIENT, Refusals
+from .shapes import Shape, broadcast, checked_axis, checked_segments, segments_of_bins
 
 if TYPE_CHECKING:
     from .paillier import PublicKey
@@ -28,7 +30,7 @@ _FRESHNESS = (None, HALF, WIDE)
 _ADD_ONLY = "packed values can only be added up and compressed, not {}"
 
 
-class CiphertextArray:
+class CiphertextArray(Refusals):
     """Encrypted numbers under one public key. Made by `encrypt`, `encrypt_words` and `from_bytes`.
 
     Attributes
@@ -46,7 +48,6 @@ class CiphertextArray:
     # NumPy then leaves `array + c`, `array * c` and `array @ c` to us.
     __array_ufunc__ = None
     __array_priority__ = 1000.0
-    __hash__ = None  # type: ignore[assignment]
 
     def __init__(
         self,
@@ -125,9 +126,6 @@ class CiphertextArray:
         order = np.empty(self.shape, dtype=np.bool_).reshape(wanted)  # type: ignore[arg-type]
         return self._replace(shape=order.shape)
 
-    def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
-        raise TypeError("a CiphertextArray holds encrypted values: decrypt it with the private key first")
-
     # ---- sending ----
 
     def rerandomize(self, noise: str = WIDE, n_jobs: int = 1) -> "CiphertextArray":
@@ -200,7 +198,7 @@ class CiphertextArray:
     def __sub__(self, other: Any) -> "CiphertextArray":
         if isinstance(other, CiphertextArray):
             return self.add(-other)
-        return self.add(_negated(other))
+        return self._add_plain(other, 1, subtract=True)
 
     def __rsub__(self, other: Any) -> "CiphertextArray":
         return (-self).add(other)
@@ -220,16 +218,14 @@ class CiphertextArray:
 
     def __truediv__(self, other: Any) -> "CiphertextArray":
         if isinstance(other, CiphertextArray):
-            raise TypeError(
-                "Paillier cannot divide by a ciphertext: it adds ciphertexts and multiplies by plain numbers"
-            )
+            raise TypeError(NO_QUOTIENT)
         with np.errstate(divide="ignore"):  # the infinity is refused by name
             return self.multiply(1.0 / np.asarray(other, dtype=np.float64))
 
     def __matmul__(self, other: Any) -> "CiphertextArray":
         """c @ plain, as (plain.T @ c.T).T; see dot()."""
         if isinstance(other, CiphertextArray):
-            raise TypeError(_NO_PRODUCT)
+            raise TypeError(NO_PRODUCT)
         return self.T.dot(np.asarray(other).T).T
 
     def __rmatmul__(self, other: Any) -> "CiphertextArray":
@@ -248,13 +244,13 @@ class CiphertextArray:
         terms = 1
         if isinstance(encoding, PackingPlan):
             bound, terms = encoding.bound, check_terms(encoding, a.terms + b.terms)
-        left, right, shape = _broadcast(a.elements, a.shape, b.elements, b.shape)
+        left, right, shape = broadcast(a.elements, a.shape, b.elements, b.shape)
         product = self.public_key.ring.mul(left, right, n_jobs=n_jobs)
         return CiphertextArray(
             self.public_key, product, shape=shape, encoding=encoding, bound=bound, terms=terms
         )
 
-    def _add_plain(self, other: Any, n_jobs: int) -> "CiphertextArray":
+    def _add_plain(self, other: Any, n_jobs: int, *, subtract: bool = False) -> "CiphertextArray":
         encoding = self._fixed_point("added to plain numbers")
         plain = self._encode_plain(other)
         bits = max(encoding.fraction_bits, plain.encoding.fraction_bits)
@@ -264,8 +260,8 @@ class CiphertextArray:
         bound = self._checked_bound(scaled.bound + plain_bound, "a sum", scaled.bound, plain_bound)
         n_words = self.public_key.ring.words + 1
         shifted = wide.shift_left(wide.resize(plain.words, n_words), up)
-        messages = wide.residues(shifted, self.public_key.n)
-        left, right, shape = _broadcast(scaled.elements, self.shape, messages, plain.shape)
+        messages = wide.residues(wide.negate(shifted) if subtract else shifted, self.public_key.n)
+        left, right, shape = broadcast(scaled.elements, self.shape, messages, plain.shape)
         if len(right) != len(left):
             left, right = (
                 np.broadcast_to(left, (prod(shape), left.shape[1])),
@@ -296,7 +292,7 @@ class CiphertextArray:
         bound = self._checked_bound(self.bound * factor_bound, "a product", self.bound, factor_bound)
         magnitude, negative = wide.absolute(factor.words)
         magnitude = magnitude[:, : wide.words_for(wide.bit_length(magnitude))]
-        bases, exponents, shape = _broadcast(self.elements, self.shape, magnitude, factor.shape)
+        bases, exponents, shape = broadcast(self.elements, self.shape, magnitude, factor.shape)
         if len(bases) != prod(shape):
             bases = np.repeat(bases, prod(shape), axis=0)
         bases = self._inverted_where(
@@ -367,7 +363,7 @@ class CiphertextArray:
         Source     Paillier 1999, additive homomorphism.
         """
         axes = range(self.ndim) if axis is None else (axis,) if isinstance(axis, int) else axis
-        reduced = {_checked_axis(a, self.ndim) for a in axes}
+        reduced = {checked_axis(a, self.ndim) for a in axes}
         kept = [a for a in range(self.ndim) if a not in reduced]
         shape = tuple(self.shape[a] for a in kept)
         count = prod(self.shape[a] for a in reduced)
@@ -399,7 +395,7 @@ class CiphertextArray:
         CiphertextArray of shape (n_segments, *self.shape[1:])
         """
         n_rows = len(self)
-        indptr, indices = _checked_segments(indptr, indices, n_rows)
+        indptr, indices = checked_segments(indptr, indices, n_rows)
         lengths = np.diff(indptr)
         longest = int(lengths.max(initial=0))
         # In public only what the shapes tell: the fullest bin is the summing party's secret.
@@ -434,21 +430,11 @@ class CiphertextArray:
         CiphertextArray of shape (n_bins, *self.shape[1:]) or (n_features, n_bins, *self.shape[1:])
         """
         bins = np.asarray(bins)
-        if bins.dtype.kind not in "iu":
-            raise TypeError(f"bins must be integers, got dtype {bins.dtype}")
         if bins.ndim not in (1, 2) or not self.shape or len(bins) != len(self):
             raise ValueError(f"bins of shape {bins.shape} do not go with values of shape {self.shape}")
-        if n_bins < 1 or (bins.size and (int(bins.min()) < 0 or int(bins.max()) >= n_bins)):
-            raise ValueError(f"bins must lie in 0..{n_bins - 1}, got {bins.min()}..{bins.max()}")
-        columns = bins[:, None] if bins.ndim == 1 else bins
-        n_rows, n_features = columns.shape
-        small = columns.astype(np.uint16 if n_bins <= 1 << 16 else np.int64)  # 16 bits are sorted by radix
-        order = np.argsort(small, axis=0, kind="stable").T.ravel()
-        keys = columns.astype(np.int64) + np.arange(n_features) * n_bins
-        sizes = np.bincount(keys.ravel(), minlength=n_features * n_bins)
-        indptr = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        indptr, order = segments_of_bins(bins, n_bins)
         sums = self.sum_rows(indptr, order, n_jobs=n_jobs)
-        return sums if bins.ndim == 1 else sums.reshape(n_features, n_bins, *self.shape[1:])
+        return sums if bins.ndim == 1 else sums.reshape(bins.shape[1], n_bins, *self.shape[1:])
 
     def compress(self, width_bits: int, per_ciphertext: int, n_jobs: int = 1) -> "CiphertextArray":
         """Join values side by side in one plaintext, by Horner: acc <- acc^(2^width_bits) * c.
@@ -476,7 +462,7 @@ class CiphertextArray:
             )
         if self.bound >= 1 << (width_bits - 1):
             raise SlotOverflowError(
-                f"values of up to {self.bound.bit_length()} bits and a sign need wider slots, got width_bits={width_bits}"
+                f"values of {self.bound.bit_length()} bits and a sign need wider slots, got width_bits={width_bits}"
             )
         bound = self._checked_bound(1 << (width_bits * per_ciphertext - 1), "a compressed reply")
         starts = np.arange(0, self.size, per_ciphertext, dtype=np.int64)
@@ -485,32 +471,6 @@ class CiphertextArray:
         return CiphertextArray(
             self.public_key, joined, shape=(len(starts),), encoding=FixedPoint(), bound=bound
         )
-
-    # ---- what Paillier cannot do ----
-
-    def __pow__(self, other: Any) -> NoReturn:
-        raise TypeError(
-            "Paillier cannot raise ciphertexts to a power: it adds them and multiplies by plain numbers"
-        )
-
-    def _no_integer_division(self, other: Any) -> NoReturn:
-        raise TypeError("Paillier has no integer division: multiply by a plain number, or decrypt first")
-
-    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __divmod__ = _no_integer_division
-
-    def __rtruediv__(self, other: Any) -> NoReturn:
-        raise TypeError(
-            "Paillier cannot divide by a ciphertext: it adds ciphertexts and multiplies by plain numbers"
-        )
-
-    def _no_comparison(self, other: Any) -> NoReturn:
-        raise TypeError("ciphertexts cannot be compared: decrypt them first")
-
-    __lt__ = __le__ = __gt__ = __ge__ = _no_comparison
-    __eq__ = __ne__ = _no_comparison  # type: ignore[assignment]
-
-    def __bool__(self) -> NoReturn:
-        raise TypeError("an encrypted value is neither true nor false: decrypt it first")
 
     # ---- helpers ----
 
@@ -521,7 +481,7 @@ class CiphertextArray:
 
     def _encode_plain(self, values: Any, fraction_bits: int | None = None) -> Encoded:
         if isinstance(values, CiphertextArray):
-            raise TypeError(_NO_PRODUCT)
+            raise TypeError(NO_PRODUCT)
         return encode(values, fraction_bits=fraction_bits, capacity=self.public_key.capacity)
 
     @staticmethod
@@ -585,11 +545,6 @@ class CiphertextArray:
         return on_ring(other, mine)
 
 
-_NO_PRODUCT = (
-    "Paillier adds ciphertexts and multiplies only by plain numbers: two ciphertexts cannot be multiplied"
-)
-
-
 def on_ring(array: CiphertextArray, public_key: "PublicKey") -> CiphertextArray:
     """The array with the elements of another key object for the same n, converted if its backend differs."""
     theirs, mine = array.public_key.ring, public_key.ring
@@ -650,25 +605,7 @@ def concatenate(arrays: Sequence[CiphertextArray], axis: int = 0) -> CiphertextA
 def _axis(axis: int, array: CiphertextArray) -> int:
     if array.ndim == 0:
         raise ValueError("encrypted scalars cannot be concatenated: reshape them first")
-    return _checked_axis(axis, array.ndim)
-
-
-def _checked_axis(axis: int, ndim: int) -> int:
-    if not -ndim <= axis < ndim:
-        raise ValueError(f"axis {axis} is out of range for {ndim} dimensions")
-    return axis % ndim
-
-
-def _negated(plain: Any) -> Any:
-    """-plain without wrapping: the negative of an unsigned or smallest integer needs a wider type."""
-    array = np.asarray(plain)
-    if array.dtype.kind == "f":
-        return -array
-    if array.dtype.kind in "bi" and array.dtype.itemsize < 8:
-        return -array.astype(np.int64)
-    if array.dtype.kind in "iu":
-        return -array.astype(object) if array.ndim else -int(array)
-    return -array if array.dtype.kind == "O" else plain
+    return checked_axis(axis, array.ndim)
 
 
 def _aligned(
@@ -681,40 +618,6 @@ def _aligned(
         raise TypeError("packed values of different layouts cannot be added")
     merged = a.encoding.merged(b.encoding)
     return a._at_scale(merged.fraction_bits, n_jobs), b._at_scale(merged.fraction_bits, n_jobs), merged
-
-
-def _broadcast(
-    a: NDArray[np.uint64], a_shape: Shape, b: NDArray[np.uint64], b_shape: Shape
-) -> tuple[NDArray[np.uint64], NDArray[np.uint64], Shape]:
-    """Rows of both sides in the common shape. A side of one row is left as it is: kernels broadcast it."""
-    shape = np.broadcast_shapes(a_shape, b_shape)
-    return _spread(a, a_shape, shape), _spread(b, b_shape, shape), shape
-
-
-def _spread(rows: NDArray[np.uint64], shape: Shape, wanted: Shape) -> NDArray[np.uint64]:
-    if shape == wanted or len(rows) == prod(wanted):
-        return rows
-    if len(rows) == 1 and prod(wanted) > 0:
-        return rows
-    order = np.broadcast_to(np.arange(len(rows)).reshape(shape), wanted).ravel()
-    return rows[order]
-
-
-def _checked_segments(
-    indptr: NDArray[np.integer], indices: NDArray[np.integer], n_rows: int
-) -> tuple[NDArray[np.int64], NDArray[np.integer]]:
-    indptr, indices = np.asarray(indptr), np.asarray(indices)
-    if indptr.dtype.kind not in "iu" or indices.dtype.kind not in "iu":
-        raise TypeError(f"indptr and indices must be integers, got {indptr.dtype} and {indices.dtype}")
-    indptr = indptr.astype(np.int64, copy=False)
-    good_ends = indptr.ndim == 1 and len(indptr) > 0 and indptr[0] == 0 and indptr[-1] == len(indices)
-    if indices.ndim != 1 or not good_ends or (np.diff(indptr) < 0).any():
-        raise ValueError(f"indptr must rise from 0 to {len(indices)}, the number of indices")
-    if len(indices) and (int(indices.min()) < 0 or int(indices.max()) >= n_rows):
-        raise ValueError(f"row indices must lie in 0..{n_rows - 1}, got {indices.min()}..{indices.max()}")
-    if indices.dtype not in (np.dtype(np.int32), np.dtype(np.int64)):
-        indices = indices.astype(np.int64)
-    return indptr, indices
 
 
 def _unpickled(

@@ -128,7 +128,7 @@ class OwnerNoise:
             halves = [_from_table(t, r, count, n_jobs) for t, r in zip(self._tables(), rings, strict=True)]
         else:
             halves = [_textbook(ring, ring.modulus, count, n_jobs) for ring in rings]
-        return self._rings.join(*halves, n_jobs=n_jobs)
+        return self._rings.join(halves[0], halves[1], n_jobs=n_jobs)
 
 
 def _owner_table(ring: Ring) -> FixedBaseTable:

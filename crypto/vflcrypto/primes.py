@@ -2,9 +2,9 @@
 
 With safe primes every non-trivial square generates the quadratic residues and no small cosets exist, which is what
 the noise of `noise.py` rests on. Candidates are x = r + M k: M is the product of the first primes, r a random residue
-that makes neither x nor 2x + 1 divisible by any of them, k random. A window of neighbouring k is then sieved for x
-and 2x + 1 at once; only a few survivors, in random order, are tested before everything is drawn anew, so primes after
-long gaps are not favoured.
+that makes neither x nor 2x + 1 divisible by any of them, k from a random window. The window is sieved once for x and
+2x + 1 together and its survivors are tested in random order. It holds some hundred safe primes, each as likely as
+the others: a prime after a long gap is not favoured.
 """
 
 from functools import lru_cache
@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 
 from .randomness import primes_below, random_below
 
-SIEVE_LIMIT = 1 << 17  # where sieving further costs as much as the Fermat tests it saves
-WINDOW = 512  # neighbouring k sieved together; a dozen in a hundred survive
-TESTS_PER_WINDOW = 24  # a window finds a prime with a chance of 1 or 2 in 100: its neighbours hardly matter
 MILLER_RABIN_ROUNDS = 64
 _PLAIN_SEARCH_BITS = 160  # below this a sieve takes longer than it saves
+# (up to this many bits of p, log2 of the sieve's limit, log2 of the window): where sieving on costs as much as the
+# Fermat tests it saves.
+_SIEVES = ((400, 14, 15), (800, 18, 17), (1 << 20, 22, 20))
+_DIGIT_BITS = 40  # a digit and a residue below 2**22 fit 62 bits
+_FEW_HITS = 64  # primes with fewer multiples in the window are marked side by side, not slice by slice
 
 
 class _Wheel(NamedTuple):
@@ -29,15 +31,16 @@ class _Wheel(NamedTuple):
     product: int  # M
     primes: list[int]  # the primes of M
     units: list[int]  # u_l = 1 mod l and 0 modulo the others
-    sieve_primes: NDArray[np.int64]  # the primes from there to SIEVE_LIMIT
+    sieve_primes: NDArray[np.int64]  # the primes from there to the sieve's limit
     inverses: NDArray[np.int64]  # of M modulo each of them
-    powers: NDArray[np.float64]  # 2**(16 i) modulo each of them; sums of products stay below 2**53, exact
+    window: int  # how many k are sieved together
 
 
 @lru_cache(maxsize=4)
 def _wheel(bits: int) -> _Wheel:
     """The wheel for x of `bits` bits: M leaves k some 48 bits."""
-    primes = primes_below(SIEVE_LIMIT)
+    _, limit_bits, window_bits = next(sieve for sieve in _SIEVES if bits < sieve[0])
+    primes = primes_below(1 << limit_bits)
     product, count = 1, 0
     while product * int(primes[count]) < 1 << (bits - 48):
         product *= int(primes[count])
@@ -45,12 +48,28 @@ def _wheel(bits: int) -> _Wheel:
     wheel = [int(prime) for prime in primes[:count]]
     units = [product // prime * pow(product // prime, -1, prime) for prime in wheel]
     rest = primes[count:]
-    inverses = np.array([pow(product % int(prime), -1, int(prime)) for prime in rest], dtype=np.int64)
-    powers = np.empty((-(-bits // 16), len(rest)), dtype=np.int64)
-    powers[0] = 1
-    for i in range(1, len(powers)):
-        powers[i] = (powers[i - 1] << 16) % rest
-    return _Wheel(product, wheel, units, rest, inverses, powers.astype(np.float64))
+    return _Wheel(product, wheel, units, rest, _inverses(_residues(product, rest), rest), 1 << window_bits)
+
+
+def _residues(value: int, primes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """value modulo each prime, digit by digit."""
+    digit_bytes = _DIGIT_BITS // 8
+    data = value.to_bytes(-(-value.bit_length() // _DIGIT_BITS) * digit_bytes, "big")
+    residues = np.zeros(len(primes), dtype=np.int64)
+    for i in range(0, len(data), digit_bytes):
+        digit = int.from_bytes(data[i : i + digit_bytes], "big")
+        residues = ((residues << _DIGIT_BITS) + digit) % primes
+    return residues
+
+
+def _inverses(values: NDArray[np.int64], primes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """1 / values modulo each prime, by Fermat's little theorem."""
+    exponents, bases = primes - 2, values
+    inverses = np.ones_like(values)
+    while exponents.any():
+        inverses = np.where(exponents & 1 == 1, inverses * bases % primes, inverses)
+        bases, exponents = bases * bases % primes, exponents >> 1
+    return inverses
 
 
 def _random_residue(wheel: _Wheel) -> int:
@@ -64,27 +83,32 @@ def _random_residue(wheel: _Wheel) -> int:
 
 
 def _survivors(wheel: _Wheel, start: int) -> NDArray[np.int64]:
-    """Offsets i < WINDOW with start + M i and its double plus one free of small factors."""
-    primes, inverses = wheel.sieve_primes, wheel.inverses
-    digits = np.frombuffer(start.to_bytes(2 * len(wheel.powers), "little"), dtype="<u2")
-    residues = (digits.astype(np.float64) @ wheel.powers).astype(np.int64) % primes
-    hit = np.zeros(WINDOW, dtype=bool)
+    """Offsets i in the window with x = start + M i and 2x + 1 free of small factors."""
+    primes = wheel.sieve_primes
+    residues = _residues(start, primes)
+    hit = np.zeros(wheel.window, dtype=bool)
     halves = (primes + 1) // 2  # 1/2 modulo each prime
+    few = int(np.searchsorted(primes, wheel.window // _FEW_HITS))
     for target in (-residues, -residues - halves):  # x = 0, and x = -1/2
-        first = target % primes * inverses % primes
-        while (inside := first < WINDOW).any():
-            hit[first[inside]] = True
-            first = first + primes
+        first = target % primes * wheel.inverses % primes
+        for prime, offset in zip(primes[:few].tolist(), first[:few].tolist(), strict=True):
+            hit[offset::prime] = True
+        steps, places = primes[few:], first[few:]
+        while len(places):
+            inside = places < wheel.window
+            steps, places = steps[inside], places[inside]
+            hit[places] = True
+            places = places + steps
     return np.flatnonzero(~hit)
 
 
-def _is_safe_prime(candidate: int) -> bool:
-    """Whether x and 2x + 1 are prime, for x = candidate; cheap tests first."""
-    x = gmpy2.mpz(candidate)
-    p = 2 * x + 1
-    if gmpy2.powmod(2, x - 1, x) != 1 or gmpy2.powmod(2, p - 1, p) != 1:
+def _is_safe_candidate(x: int) -> bool:
+    """Whether x and 2x + 1 are prime; cheap tests first."""
+    big = gmpy2.mpz(x)
+    p = 2 * big + 1
+    if gmpy2.powmod(2, big - 1, big) != 1 or gmpy2.powmod(2, p - 1, p) != 1:
         return False
-    return is_prime(int(x)) and is_prime(int(p))
+    return is_safe_prime(int(p))
 
 
 def is_prime(value: int) -> bool:
@@ -110,14 +134,13 @@ def random_safe_prime(bits: int) -> int:
             if is_safe_prime(p):
                 return p
     wheel = _wheel(bits - 1)
-    while True:
-        residue = _random_residue(wheel)
-        first_k, last_k = -(-low // wheel.product), high // wheel.product - WINDOW - 1
-        start = residue + wheel.product * (first_k + random_below(last_k - first_k))
+    while True:  # one window nearly always suffices
+        first_k, last_k = -(-low // wheel.product), high // wheel.product - wheel.window - 1
+        start = _random_residue(wheel) + wheel.product * (first_k + random_below(last_k - first_k))
         offsets = _survivors(wheel, start)
-        for _ in range(min(TESTS_PER_WINDOW, len(offsets))):
-            pick = random_below(len(offsets))
+        for remaining in range(len(offsets), 0, -1):
+            pick = random_below(remaining)
             candidate = start + wheel.product * int(offsets[pick])
-            if _is_safe_prime(candidate):
+            if _is_safe_candidate(candidate):
                 return 2 * candidate + 1
-            offsets = np.delete(offsets, pick)
+            offsets[pick] = offsets[remaining - 1]

@@ -1,0 +1,39 @@
+"""What Paillier cannot do, as a base class whose every operator explains itself with a TypeError."""
+
+from typing import Any, NoReturn
+
+NO_PRODUCT = (
+    "Paillier adds ciphertexts and multiplies only by plain numbers: two ciphertexts cannot be multiplied"
+)
+NO_QUOTIENT = "Paillier cannot divide by a ciphertext: it adds ciphertexts and multiplies by plain numbers"
+
+
+class Refusals:
+    """The operators of numbers and arrays that make no sense on encrypted values."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
+        raise TypeError("a CiphertextArray holds encrypted values: decrypt it with the private key first")
+
+    def __bool__(self) -> NoReturn:
+        raise TypeError("an encrypted value is neither true nor false: decrypt it first")
+
+    def __pow__(self, other: Any) -> NoReturn:
+        raise TypeError(
+            "Paillier cannot raise ciphertexts to a power: it adds them and multiplies by plain numbers"
+        )
+
+    def __rtruediv__(self, other: Any) -> NoReturn:
+        raise TypeError(NO_QUOTIENT)
+
+    def _no_integer_division(self, other: Any) -> NoReturn:
+        raise TypeError("Paillier has no integer division: multiply by a plain number, or decrypt first")
+
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __divmod__ = _no_integer_division
+
+    def _no_comparison(self, other: Any) -> NoReturn:
+        raise TypeError("ciphertexts cannot be compared: decrypt them first")
+
+    __lt__ = __le__ = __gt__ = __ge__ = _no_comparison
+    __eq__ = __ne__ = _no_comparison
