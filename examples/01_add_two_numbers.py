@@ -8,11 +8,13 @@ import sys
 
 from vflcrypto import generate_keypair
 
+FAST = "--fast" in sys.argv
+KEY_BITS = 512 if FAST else 2048
+
 
 def main() -> None:
-    key_bits = 512 if "--fast" in sys.argv else 3072
-    public, private = generate_keypair(key_bits, allow_weak_key=key_bits < 2048)
-    print(f"The owner made a key of {key_bits} bits. The public half encrypts, the private half decrypts.\n")
+    public, private = generate_keypair(KEY_BITS, allow_weak_key=FAST)
+    print(f"The owner made a key of {KEY_BITS} bits. The public half encrypts, the private half decrypts.\n")
 
     # Somebody with the public key only.
     seven = public.encrypt(7.0)

@@ -13,16 +13,17 @@ import numpy as np
 from vflcrypto import generate_keypair, plan_packing
 
 N_ROWS, N_BINS = 400, 8
+FAST = "--fast" in sys.argv
+KEY_BITS = 512 if FAST else 2048
 
 
 def main() -> None:
-    key_bits = 512 if "--fast" in sys.argv else 3072
-    public, private = generate_keypair(key_bits, allow_weak_key=key_bits < 2048)
-    plan = plan_packing(N_ROWS, key_bits=key_bits)
+    public, private = generate_keypair(KEY_BITS, allow_weak_key=FAST)
+    plan = plan_packing(N_ROWS, key_bits=KEY_BITS)
     print(
         f"{N_ROWS} rows need {plan.gradient_bits} bits for a sum of gradients and {plan.hessian_bits} for Hessians:"
     )
-    print(f"one {key_bits}-bit plaintext could hold {plan.values_per_reply} such pairs.\n")
+    print(f"one {KEY_BITS}-bit plaintext could hold {plan.values_per_reply} such pairs.\n")
 
     # The active party: gradients of the logistic loss at probability 1/2, as integers with 30 fraction bits.
     rng = np.random.default_rng(0)

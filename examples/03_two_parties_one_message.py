@@ -18,6 +18,9 @@ from numpy.typing import NDArray
 from vflcrypto import CiphertextArray, PrivateKey, PublicKey, generate_keypair
 from vflparty import Conversation, InProcessNetwork, Ledger, Message, Party, codec
 
+FAST = "--fast" in sys.argv
+KEY_BITS = 512 if FAST else 2048
+
 
 @dataclass(frozen=True)
 class EncryptedLabels(Message, answer="EncryptedTotal"):
@@ -44,7 +47,8 @@ class Shop(Party):
 
     def on_encrypted_labels(self, msg: EncryptedLabels) -> EncryptedTotal:
         """The dot product of plain amounts and encrypted labels."""
-        labels = CiphertextArray.from_bytes(msg.labels, PublicKey.from_bytes(msg.public_key))
+        public = PublicKey.from_bytes(msg.public_key, allow_weak_key=FAST)
+        labels = CiphertextArray.from_bytes(msg.labels, public)
         return EncryptedTotal((self._spent @ labels).rerandomize().to_bytes())
 
 
@@ -57,8 +61,7 @@ def bank(private: PrivateKey, defaulted: NDArray[np.int64]) -> Conversation:
 
 
 def main() -> None:
-    key_bits = 512 if "--fast" in sys.argv else 3072
-    _, private = generate_keypair(key_bits, allow_weak_key=key_bits < 2048)
+    _, private = generate_keypair(KEY_BITS, allow_weak_key=FAST)
     spent = np.array([120, 80, 200, 40, 60])
     defaulted = np.array([0, 1, 0, 1, 0])
 

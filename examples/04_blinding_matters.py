@@ -2,10 +2,12 @@
 
 A Paillier ciphertext is (1 + m n) * r^n mod n^2 with a random r. Adding multiplies the r of the rows. The key
 owner made those ciphertexts, so it can find every r, and the r of a sum too. Then it tries subsets. Here with
-toy numbers in plain Python; the library's arrays refuse to leave a party unblinded.
+toy numbers in plain Python; the library's arrays refuse to leave a party unblinded. `--fast` takes a weak
+key.
 """
 
 import math
+import sys
 from itertools import chain, combinations
 
 from vflcrypto import CiphertextArray, generate_keypair
@@ -14,6 +16,8 @@ from vflcrypto.errors import NotFreshError
 P, Q = 1000000007, 1000000403  # a toy key; real primes have 1536 bits
 N = P * Q
 LAMBDA = math.lcm(P - 1, Q - 1)
+FAST = "--fast" in sys.argv
+KEY_BITS = 512 if FAST else 2048
 
 
 def encrypt(m: int, r: int) -> int:
@@ -40,11 +44,11 @@ def main() -> None:
     print(f"The passive party answers with the sum of rows {secret_bin}, which it must not reveal.\n")
     for words, answer in (("not blinded", bare), ("blinded", blinded)):
         r = noise_of(answer)
-        fitting = [rows for rows in subsets if math.prod(noises[i] for i in rows) % N == r]
+        fitting = [chosen for chosen in subsets if math.prod(noises[i] for i in chosen) % N == r]
         print(f"{words:11}: exactly {len(fitting)} of {len(subsets)} subsets explain the answer {fitting}")
 
     # The library keeps track: what has been computed with is not fresh, and does not leave.
-    public, private = generate_keypair(512, allow_weak_key=True)
+    public, private = generate_keypair(KEY_BITS, allow_weak_key=FAST)
     total = private.encrypt(gradients)[list(secret_bin)].sum()
     print(f"\nfreshness of a sum: {total.freshness}")
     try:

@@ -14,7 +14,7 @@ EXAMPLES = sorted((REPO / "examples").glob("0*.py"))
 PROMISES = {
     "01_add_two_numbers": ["decrypts to", "12.25"],
     "02_pack_and_sum": ["equal to the sums in clear: True"],
-    "03_two_parties_one_message": ["What each party received", "SumByGroup", "GroupSums"],
+    "03_two_parties_one_message": ["What each party received", "EncryptedLabels", "EncryptedTotal"],
     "04_blinding_matters": ["exactly 1 of", "exactly 0 of"],
 }
 

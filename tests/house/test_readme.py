@@ -48,3 +48,9 @@ def test_links_between_pages_lead_somewhere():
 def test_the_map_names_every_package():
     building = README[README.index("## A map of the building") :]
     assert [room for room in ROOMS if room not in building] == []
+
+
+def test_the_index_of_docs_lists_every_page():
+    index = (REPO / "docs" / "README.md").read_text(encoding="utf-8")
+    pages = {page.name for page in (REPO / "docs").glob("*.md")} - {"README.md"}
+    assert {page for page in pages if f"({page})" not in index} == set()
