@@ -244,12 +244,14 @@ class TestPrediction:
 
 
 class TestPartiesByHand:
-    def network(self, settings: BoostSettings, **options) -> tuple[InProcessNetwork, ActiveParty]:
+    def network(
+        self, settings: BoostSettings, allow_weak_key: bool = True, **options
+    ) -> tuple[InProcessNetwork, ActiveParty]:
         X, y = some_data("binary", n_rows=80)
         ids = [f"person {i}" for i in range(80)]
         passive = {
-            "shop": PassiveParty(X[:, 3:6], ids=ids, name="shop"),
-            "bank": PassiveParty(X[:, 6:], ids=ids, name="bank"),
+            "shop": PassiveParty(X[:, 3:6], ids=ids, name="shop", allow_weak_key=allow_weak_key),
+            "bank": PassiveParty(X[:, 6:], ids=ids, name="bank", allow_weak_key=True),
         }
         active = ActiveParty(X[:, :3], y, ids=ids, passive_parties=list(passive), settings=settings)
         return InProcessNetwork(passive, **options), active
@@ -268,17 +270,25 @@ class TestPartiesByHand:
         ).fit(X, y)
         assert result == model._active_model
 
+    def test_a_passive_party_takes_no_weak_key_unless_it_says_so_itself(self):
+        network, active = self.network(BoostSettings(n_estimators=1, **WEAK), allow_weak_key=False)
+        with network, pytest.raises(RemoteProtocolError, match="got 512"):
+            network.run(active)
+
     @pytest.mark.parametrize("kind", ["Histograms", "GradientsForRound", "SplitsRecorded"])
     def test_a_byte_flipped_on_the_way_is_the_peers_error_and_names_it(self, kind):
+        at_fault = []
+
         def flip(sender: str, receiver: str, frame: bytes) -> bytes:
-            if kind.encode() not in frame[:64] or "shop" not in (sender, receiver):
+            if kind.encode() not in frame[:64] or at_fault:
                 return frame
+            at_fault.append(sender)
             return frame[:-5] + bytes([frame[-5] ^ 1]) + frame[-4:]
 
         network, active = self.network(BoostSettings(n_estimators=1, max_depth=2, **WEAK), tamper=flip)
         with network, pytest.raises(DamagedFrameError) as caught:
             network.run(active)
-        assert caught.value.party == ("active" if kind == "GradientsForRound" else "shop")
+        assert [caught.value.party] == at_fault
 
     def test_a_forged_reply_names_party_round_and_level(self):
         """A well-formed frame with other ciphertexts inside."""

@@ -133,7 +133,7 @@ class ActiveParty(Leader):
     def conversation(self) -> Conversation:
         """Bins, then round after round a tree per output; returns the active party's half of the model."""
         settings = self._settings
-        base_score = self._base_score()
+        base_score = self._loss.start(self._targets, self._weights, settings.base_score)
         raw = np.tile(base_score, (len(self._targets), 1))
         yield from self._join()
         trees: list[Tree] = []
@@ -188,11 +188,6 @@ class ActiveParty(Leader):
             n_jobs=settings.n_jobs,
             ledger=self.ledger,
         )
-
-    def _base_score(self) -> np.ndarray:
-        given = self._settings.base_score
-        score = self._loss.base_score(self._targets, self._weights) if given is None else given
-        return self._loss.raw_from_base(score)
 
     # ---- one round
 
@@ -388,7 +383,7 @@ class ActiveParty(Leader):
     def _make_leaf(self, node: _Node, quantized: Quantized, raw: np.ndarray) -> None:
         total_g, total_h = node.total[:1], node.total[1:]
         units = _units(quantized, node.output)
-        value = leaf_values(total_g, total_h, *units, self._rules, self._settings.learning_rate)
+        value = leaf_values(total_g, total_h, *units, self._rules, self._settings.learning_rate, raw.dtype)
         node.builder.set_leaf(node.position, float(value[0]))
         raw[node.rows, node.output] += value[0]
 

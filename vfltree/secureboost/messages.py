@@ -181,7 +181,9 @@ class Records(Message):
 class ActiveResult(Message):
     """The active party's half of the model, for itself to keep: trees without foreign features and thresholds."""
 
-    base_score: NDArray[np.float64]  # (n_outputs,) raw scores before the first tree
+    base_score: (
+        np.ndarray
+    )  # float32 or float64 (n_outputs,): raw scores before the first tree, and of which precision
     sizes: NDArray[np.int64]  # (n_trees,) nodes of each tree; the arrays below hold them one after another
     node: NDArray[np.int64]
     owner: NDArray[np.int32]

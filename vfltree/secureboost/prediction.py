@@ -70,7 +70,7 @@ class ActivePredictor(Leader):
         outputs = [tree % n_outputs for tree in range(len(self._trees))]
         # Tree after tree, in training's order, so that training rows get exactly their training scores.
         raw = sum_leaves(self._trees, leaves, outputs, self._base_score)
-        return Predicted(raw, leaves)
+        return Predicted(raw.astype(np.float64), leaves)
 
     def _walk_own_nodes(self, router: Router) -> bool:
         """Move rows on until all wait at foreign nodes; False when all have arrived."""

@@ -1,0 +1,49 @@
+"""scikit-learn's own checks of an estimator."""
+
+from __future__ import annotations
+
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from tests.secureboost.small import WEAK
+from vfltree import SecureBoostClassifier, SecureBoostRegressor
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::vfltree.NotEncryptedWarning"),
+    pytest.mark.filterwarnings("ignore::vflcrypto.InsecureKeyWarning"),
+]
+
+
+@parametrize_with_checks(
+    [SecureBoostClassifier(5, encryption="none"), SecureBoostRegressor(10, encryption="none")]
+)
+def test_plain_estimators_pass_every_check(estimator, check):
+    check(estimator)
+
+
+# Checks that look at data, shapes, pickling and repeatability; the others do not reach the cipher.
+_WITH_A_KEY = [
+    "check_fit2d_1sample",
+    "check_fit2d_1feature",
+    "check_estimators_pickle",
+    "check_fit_idempotent",
+    "check_fit_score_takes_y",
+    "check_methods_subset_invariance",
+    "check_methods_sample_order_invariance",
+    "check_dict_unchanged",
+    "check_estimators_dtypes",
+    "check_n_features_in",
+    "check_dont_overwrite_attributes",
+    "check_classifiers_one_label",
+    "check_estimators_overwrite_params",
+]
+
+
+@parametrize_with_checks(
+    [SecureBoostClassifier(1, max_depth=2, **WEAK), SecureBoostRegressor(1, max_depth=2, **WEAK)]
+)
+def test_encrypted_estimators_pass_the_checks_that_reach_the_cipher(estimator, check):
+    name = check.func.__name__ if hasattr(check, "func") else check.__name__
+    if name not in _WITH_A_KEY:
+        pytest.skip("covered without encryption; does not reach the cipher")
+    check(estimator)
