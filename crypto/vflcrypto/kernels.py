@@ -44,8 +44,7 @@ UNIT_LENGTH = 256  # a longer segment is cut into units, so that no lane waits l
 
 
 @cache
-def backends() -> tuple[str, ...]:
-    """Names of the backends that run here, best first. Each has just proved itself on a known answer."""
+def _proven_backends() -> tuple[str, ...]:
     names = [name for name, runs in _native.backends() if runs]
     good = tuple(name for name in names if _native.self_test(name))
     for name in set(names) - set(good):
@@ -53,6 +52,11 @@ def backends() -> tuple[str, ...]:
             f"backend '{name}' gave a wrong known answer and is not used", RuntimeWarning, stacklevel=2
         )
     return good
+
+
+def backends() -> list[str]:
+    """Names of the backends that run here, best first. Each has proved itself on a known answer."""
+    return list(_proven_backends())
 
 
 def cpu_features() -> tuple[str, ...]:
@@ -299,7 +303,8 @@ class Ring:
         for level in reversed(levels):
             half = len(level) // 2
             swapped = np.concatenate([level[half:], level[:half]])
-            inverses = self.mul(np.concatenate([inverses, inverses]), swapped, n_jobs)[: len(level)]
+            above = inverses[:half]  # an odd level was padded with one
+            inverses = self.mul(np.concatenate([above, above]), swapped, n_jobs)
         return np.ascontiguousarray(inverses[: len(x)])
 
     def _first_non_unit(self, x: Elements) -> int:
@@ -600,25 +605,22 @@ class CrtRings:
         x = self.n._checked(x)
         out = np.zeros((len(x), self.n.words), dtype=np.uint64)
 
-        def task(i: int, j: int) -> int:
-            mp, mq = (self._message(f, x[i:j], i) for f in self._factors)
+        def task(i: int, j: int) -> None:
+            (mp, good_p), (mq, good_q) = (self._message(f, x[i:j]) for f in self._factors)
+            if min(good_p, good_q) < j - i:
+                bad = i + min(good_p, good_q)
+                raise ValueError(f"ciphertext {bad} is not a unit modulo the square of the key's modulus")
             self.p._native.garner(out[i:j], mp, mq, self._q, self._q_inv_r, self.n.words)
-            return 0
 
         self.n._split(task, len(x), n_jobs)
         return out
 
-    def _message(self, f: _Factor, x: Elements, first: int) -> Words:
-        """The messages modulo f: h * L(x**(f-1) mod f**2) with L(1 + f k) = k."""
+    def _message(self, f: _Factor, x: Elements) -> tuple[Words, int]:
+        """The messages modulo f, h * L(x**(f-1) mod f**2) with L(1 + f k) = k, and how many are right from the start."""
         ring = f.ring
         power = ring.pow_secret(self._reduce(f, x), ring.modulus - 1, ring.modulus.bit_length())
         out = np.empty((len(x), ring.words), dtype=np.uint64)
-        good = ring._native.log(out, power, f.h)
-        if good < len(x):
-            raise ValueError(
-                f"ciphertext {first + good} is not a unit modulo the square of the key's modulus"
-            )
-        return out
+        return out, ring._native.log(out, power, f.h)
 
 
 class _Factor:
