@@ -14,6 +14,8 @@ from vfltree._threads import effective_n_jobs, run_ranges
 
 Ints = NDArray[np.int64]
 
+MIN_SUMS_FOR_THREADS = 1 << 18  # additions; below about that, starting threads takes longer than adding
+
 
 def build_histograms(
     binned: NDArray[np.uint8] | NDArray[np.uint16],
@@ -37,7 +39,7 @@ def build_histograms(
     n_bins : int
         `BinMapper.n_bins`; the last is for missing values.
     n_jobs : int or None
-        Threads, over features.
+        Threads, over features; see `_threads.effective_n_jobs`. Small sums use one.
 
     Returns
     -------
@@ -54,10 +56,9 @@ def build_histograms(
     n_nodes, n_features = len(indptr) - 1, columns.shape[0]
     sums = np.zeros((n_nodes, n_features, n_bins, values.shape[1]), dtype=np.int64)
     add = _add_pairs if values.shape[1] == 2 else _add_many
+    n_threads = effective_n_jobs(n_jobs) if len(rows) * n_features >= MIN_SUMS_FOR_THREADS else 1
     run_ranges(
-        lambda start, stop: add(columns, rows, indptr, values, sums, start, stop),
-        n_features,
-        effective_n_jobs(n_jobs),
+        lambda start, stop: add(columns, rows, indptr, values, sums, start, stop), n_features, n_threads
     )
     return sums
 
