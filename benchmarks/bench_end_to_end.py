@@ -3,7 +3,7 @@
     make bench ARGS="-k end_to_end"
 
 One run each, 5 trees of depth 6 (Nursery: 5 rounds of a tree per class), all cores. Beside the seconds: the counts of
-encryptions, modular multiplications and decryptions behind them. VFLAIR's paper: Credit 881 s, Nursery 1194 s, 512 bits.
+encryptions, modular multiplications and decryptions behind them. VFLAIR's paper, 512 bits: 881 s and 1194 s.
 """
 
 from __future__ import annotations

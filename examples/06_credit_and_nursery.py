@@ -50,10 +50,9 @@ def compare(data: VerticalDataset, arguments: argparse.Namespace) -> list[tuple[
     print(f"{data.name}: {len(data.X_train)} + {len(data.X_test)} rows, columns per party {width}")
     rows, plain = [], None
     for key_bits in (None, *arguments.key_bits):
+        weak = key_bits is not None and key_bits < 2048
         cipher = (
-            {"encryption": "none"}
-            if key_bits is None
-            else {"key_bits": key_bits, "allow_weak_key": key_bits < 2048}
+            {"encryption": "none"} if key_bits is None else {"key_bits": key_bits, "allow_weak_key": weak}
         )
         model = SecureBoostClassifier(
             arguments.trees, max_depth=6, partition=data.partition, n_jobs=arguments.jobs, random_state=0,

@@ -18,14 +18,14 @@ from vfltree import NotEncryptedWarning, SecureBoostClassifier, SecureBoostRegre
 pytestmark = pytest.mark.filterwarnings("ignore::vfltree.NotEncryptedWarning")
 
 
+def refuse_keys(*args, **kwargs):
+    raise AssertionError("a key was made")
+
+
 @pytest.fixture
 def no_key(monkeypatch):
     """Fails the test when a key is made: complaints must come before."""
-
-    def refuse(*args, **kwargs):
-        raise AssertionError("a key was made")
-
-    monkeypatch.setattr("vfltree.secureboost.active.obtain_keypair", refuse)
+    monkeypatch.setattr("vfltree.secureboost.active.obtain_keypair", refuse_keys)
 
 
 class TestLabels:
@@ -365,6 +365,24 @@ class TestEstimator:
     def test_verbose_shows_a_bar(self, capfd):
         boost1(verbose=1).fit(blocks(XA4, CONST4), Y4)
         assert "1/1" in capfd.readouterr().err
+
+    @pytest.mark.filterwarnings("ignore::vflcrypto.InsecureKeyWarning")
+    def test_costs_are_estimated_from_above_before_a_key_is_made(self, monkeypatch):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(150, 6))
+        y = np.digitize(X[:, 0] + X[:, 4], [-0.5, 0.5])
+        for labels in (y, (y > 0).astype(int)):
+            model = SecureBoostClassifier(2, max_depth=3, **WEAK)
+            with monkeypatch.context() as patch:
+                patch.setattr("vfltree.secureboost.active.obtain_keypair", refuse_keys)
+                before = model.estimate_cost(X, labels)
+            assert not hasattr(model, "classes_")
+            after = model.fit(X, labels).costs_
+            assert before["encryptions"] == after["encryptions"]
+            for name in ("additions", "squarings", "blindings", "decryptions"):
+                assert 0 < after[name] <= before[name], name
+            assert before["seconds"] > 0
+            assert before["bytes"] > 0
 
     def test_the_private_key_stays_out_of_the_estimator(self):
         assert paillier.PrivateKey is not None

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
@@ -23,6 +23,7 @@ from ..blocks import Block, blocks_from_mapping, match_columns, numeric_frame
 from ..exceptions import NotEncryptedWarning
 from ..losses import Logistic, Softmax
 from .active import ActiveParty
+from .cost import estimate
 from .messages import ActiveResult, ActiveSetup, PassiveSetup, Predicted, PredictionSetup, Records
 from .passive import PassiveParty
 from .prediction import ActivePredictor
@@ -88,8 +89,12 @@ class _SecureBoost(BaseEstimator):
 
     # ---- training
 
-    def _fit(self, X: Any, targets_of: Any, y: Any, sample_weight: Any) -> Any:
-        """Check, seat, train, gather. `targets_of(y)` gives float64 targets and the objective's settings."""
+    def _encode(self, y: np.ndarray) -> tuple[np.ndarray, BoostSettings]:
+        """Targets in float64, and the settings of the objective."""
+        raise NotImplementedError
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        """Check, seat, train, gather."""
         self._settings(**self._objective_defaults())  # parameters first: the cheapest check
         blocks, y = self._training_blocks(X, y)
         n_rows = next(iter(blocks.values())).n_rows
@@ -108,7 +113,7 @@ class _SecureBoost(BaseEstimator):
             if not used.all():
                 blocks = {party: block.take(used) for party, block in blocks.items()}
                 y, weights = y[used], weights[used]
-        targets, settings = targets_of(y)
+        targets, settings = self._encode(y)
         if settings.encryption == "none":
             warnings.warn(
                 'encryption="none": passive parties receive gradients in the clear and can read labels from them',
@@ -117,6 +122,20 @@ class _SecureBoost(BaseEstimator):
             )
         self._train(blocks, targets, weights, settings)
         return self
+
+    def estimate_cost(self, X: Any, y: Any) -> dict[str, Any]:
+        """What `fit(X, y)` will cost at most, before a key is made and without training.
+
+        Returns the counters of `costs_` (encryptions, additions, squarings, blindings, decryptions), bytes of
+        ciphertexts, and seconds on this machine and one thread: counted products times the measured price of one.
+        All are upper bounds for full trees; without encryption they are what encryption would cost.
+        """
+        probe = clone(self)
+        probe._settings(**probe._objective_defaults())
+        blocks, y = probe._training_blocks(X, y)
+        active, *passive = blocks.values()
+        _, settings = probe._encode(_check_targets(y, active.n_rows))
+        return estimate(settings, active.n_rows, {block.party: block.values for block in passive})
 
     def _settings(self, **objective: Any) -> BoostSettings:
         if self.network not in NETWORKS:
@@ -419,7 +438,7 @@ class SecureBoostClassifier(ClassifierMixin, _SecureBoost):
         y : (n_rows,) labels of any kind scikit-learn accepts, in the order of the active party's rows.
         sample_weight : (n_rows,), optional; known to the active party only. Rows of weight 0 do not enter.
         """
-        return self._fit(X, self._encode, y, sample_weight)
+        return self._fit(X, y, sample_weight)
 
     def _encode(self, y: np.ndarray) -> tuple[np.ndarray, BoostSettings]:
         check_classification_targets(y)
@@ -455,7 +474,7 @@ class SecureBoostRegressor(RegressorMixin, _SecureBoost):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SecureBoostRegressor:
         """Train; y : (n_rows,) finite numbers. See `SecureBoostClassifier.fit`."""
-        return self._fit(X, self._encode, y, sample_weight)
+        return self._fit(X, y, sample_weight)
 
     def _encode(self, y: np.ndarray) -> tuple[np.ndarray, BoostSettings]:
         targets = np.asarray(y, dtype=np.float64)
