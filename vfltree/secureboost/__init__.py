@@ -1,26 +1,32 @@
-"""SecureBoost: gradient-boosted trees over vertically split data (Cheng et al., SecureBoost: A Lossless Federated
-Learning Framework). Two doors: the estimators, and `ActiveParty` and `PassiveParty` on a `vflparty` network.
+"""SecureBoost: gradient-boosted trees over vertically split data.
 
-Who learns what, honest-but-curious parties that do not collude:
+Source: Cheng et al., SecureBoost: A Lossless Federated Learning Framework. Two doors: the estimators of `vfltree`, and
+`ActiveParty` and `PassiveParty` on a `vflparty` network. `messages` is the protocol on one page.
 
-=============  ============================================  =========================================================
-party          learns                                        does not learn
-=============  ============================================  =========================================================
-active         its labels and features; per node, the sums   names, columns and thresholds of foreign features; bins
-               of gradients in each bin of each hidden       of single rows, directly
-               feature (in an order drawn anew per round);
-               which rows go left at every split
-passive        which rows are in each node that is summed,   labels, gradients, leaf values, features of others
-               and fall left at foreign splits; its own
-               winning splits
-=============  ============================================  =========================================================
+Who learns what, with honest-but-curious parties that do not collude:
+
+======== ===================================================== ==================================================
+party    learns                                                does not learn
+======== ===================================================== ==================================================
+active   per node, the sums of gradients in each bin of each   names, columns and thresholds of foreign features;
+         hidden feature (features in an order drawn anew per   the bin of a row, directly
+         round), which bins are empty and which is fullest;
+         which rows go left at every split; how many features
+         and bins a party has
+passive  which rows are in each node that is summed and go     labels, gradients, weights, leaf values, loss,
+         left at splits above the last level; its own winning  parameters of trees, features of others
+         splits; numbers of rounds, outputs (classes), rows,
+         the depth
+======== ===================================================== ==================================================
 
 What leaks all the same. A passive party can infer labels from row sets, often well: rows that trees keep together tend
 to share a label. The active party knows every gradient, so sums over few rows can be solved for which rows they hold;
-and it can link a hidden feature across rounds by its root sums, and learns the order of values over many trees.
-Encryption hides single gradients and labels from direct reading; it does not remove these inferences. A malicious
-active party (outside the model) could ask for tiny nodes or encrypt markers in place of gradients; a passive party
-checks that nodes are open, levels come in order and children partition their parent, and refuses the rest.
+it can link a hidden feature across rounds by its root sums, and learns the order of values over many trees.
+Encryption hides single gradients and labels from direct reading; it does not remove these inferences.
+
+A malicious active party is outside the model: it could ask for tiny nodes or encrypt markers in place of gradients. A
+passive party does refuse what no honest one asks: nodes that are not open, levels and rounds out of order, children
+that do not partition their parent, more rounds or depth than agreed, and in prediction any question off a row's path.
 """
 
 from .active import ActiveParty

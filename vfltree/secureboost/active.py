@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Generator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from vflparty.party import Round
 
 from ..binning import BinMapper, quantile_cuts
 from ..histogram import build_histograms
-from ..losses import Logistic, Loss, Quantized, Softmax, SquaredError, fraction_bits_for, quantize
+from ..losses import Logistic, Loss, Quantized, Scores, Softmax, SquaredError, fraction_bits_for, quantize
 from ..rows import rows_digest
 from ..sealing import Sealer, make_sealer
 from ..splitting import BestSplits, SplitRules, best_splits, choose, leaf_values
@@ -134,7 +134,7 @@ class ActiveParty(Leader):
         """Bins, then round after round a tree per output; returns the active party's half of the model."""
         settings = self._settings
         base_score = self._loss.start(self._targets, self._weights, settings.base_score)
-        raw = np.repeat(base_score[None], len(self._targets), axis=0)
+        raw = cast("Scores", np.tile(base_score, (len(self._targets), 1)))
         yield from self._join()
         trees: list[Tree] = []
         for number in range(settings.n_estimators):

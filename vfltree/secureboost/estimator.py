@@ -56,7 +56,7 @@ class _SecureBoost(BaseEstimator):
         key_bits: int = 3072,
         allow_weak_key: bool = False,
         network: str = "inprocess",
-        timeout: float = 600.0,
+        timeout: float = 3600.0,
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
