@@ -94,7 +94,7 @@ $(INSTALLED): $(CREATED) $(NATIVE) CMakeLists.txt pyproject.toml constraints.txt
 	@if [ ! -e $(VENV)/.build-tools ]; then \
 	    echo "== Downloading build tools and libraries (numpy, numba with LLVM, scikit-learn, pandas: about 200 MB)."; \
 	    echo "   The first time this can take some minutes, without a sign of life."; \
-	    $(PIP) install -c constraints.txt 'scikit-build-core>=0.10' 'cmake>=3.18' ninja && touch $(VENV)/.build-tools; \
+	    $(PIP) install -c constraints.txt 'scikit-build-core>=0.11' 'cmake>=3.18' ninja && touch $(VENV)/.build-tools; \
 	fi
 	@echo "== Building the C extension and installing vfltree (in place: changed Python files count at once)"
 	@$(PIP) install -c constraints.txt --no-build-isolation -e . || \

@@ -39,7 +39,7 @@ def flags_of(script: Path) -> list[str]:
 @pytest.mark.parametrize("script", EXAMPLES, ids=lambda script: script.stem)
 def test_example_runs_and_says_what_it_promises(script, request):
     variables = {}
-    if "load_credit(" in script.read_text(encoding="utf-8"):
+    if "load_credit" in script.read_text(encoding="utf-8"):
         variables["VFL_DATA_HOME"] = str(request.getfixturevalue("data_home"))
     done = run(script, *flags_of(script), **variables)
     assert done.returncode == 0, done.stderr
