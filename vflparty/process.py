@@ -141,14 +141,12 @@ class ProcessNetwork(Network):
         self._record = record
         self._children: dict[str, _Child] = {}
         self._gone: dict[str, float] = {}  # party -> when its control socket ended
-        self._owner = os.getpid()
 
     # ------------------------------------------------------------ opening and closing
 
     def __enter__(self) -> Self:
         if self._children:
             raise LocalProtocolError("this network is open already")
-        self._owner = os.getpid()
         _OPEN.add(self)
         try:
             self._spawn()
@@ -195,8 +193,6 @@ class ProcessNetwork(Network):
         """End all processes and reap them. They end by themselves when this process dies."""
         children, self._children = list(self._children.values()), {}
         _OPEN.discard(self)
-        if os.getpid() != self._owner:  # a forked copy of the launcher: the processes are the parent's
-            return
         try:
             for child in children:
                 child.wire.close()
@@ -209,7 +205,7 @@ class ProcessNetwork(Network):
             raise
 
     def _abandon(self) -> None:
-        """In a forked child: let go of the parent's control sockets, so that the processes see its end."""
+        """In a forked child, whose copy this is: the processes are the parent's, and must see the parent's end."""
         for child in self._children.values():
             child.wire.abandon()
         self._children = {}

@@ -250,6 +250,13 @@ def test_direct_receive_refuses_kinds_outside_the_partys_list():
     with pytest.raises(RemoteProtocolError, match="Deaf has no on_unlisted"):
         Deaf().receive(Unlisted())
 
+    class Loose(Party):
+        def on_unlisted(self, msg: Unlisted) -> None:
+            raise AssertionError("has a method, but never promised to listen")
+
+    with pytest.raises(RemoteProtocolError, match="Loose has no on_unlisted"):
+        Loose().receive(Unlisted())
+
 
 def test_error_is_thrown_into_the_conversation_which_may_say_where_it_was_or_go_on():
     def conversation(recover: bool):

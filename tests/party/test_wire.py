@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import struct
 import threading
@@ -83,6 +84,15 @@ def test_silence_in_the_middle_of_a_frame_is_a_timeout():
         with pytest.raises(PeerTimeoutError, match=r"party 'shop': takes nothing for 0.05 seconds"):
             wire.write(codec.encode(Blob(bytes(10_000_000))))
     wire.close()
+
+
+def test_closing_ends_the_connection_also_where_a_copy_of_the_descriptor_lives_on(pair):
+    wire, theirs = pair
+    copy = os.dup(wire.fileno())
+    wire.close()
+    theirs.settimeout(5.0)
+    assert theirs.recv(1) == b""
+    os.close(copy)
 
 
 @pytest.mark.parametrize(
