@@ -8,17 +8,52 @@ enum { MAX_WORDS = MONT_MAX_BITS / 64 };
 
 static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 
+/* x of 2n words -> row: x mod 2^bits in its first half, x div 2^bits (below m) in its second. */
+static void cut(uint64_t *row, const uint64_t *x, size_t n, unsigned bits) {
+  unsigned shift = bits % 64;
+  size_t at = bits / 64; /* n, or n - 1 with a shift */
+  for (size_t i = 0; i < n; i++) {
+    row[i] = x[i];
+    row[n + i] = shift ? x[at + i] >> shift | x[at + i + 1] << (64 - shift) : x[n + i];
+  }
+  if (shift) row[n - 1] &= ((uint64_t)1 << shift) - 1;
+}
+
 size_t mont_batch_from_plain(const mont_ring *ring, uint64_t *out, const uint64_t *plain, size_t count,
                              uint64_t *work) {
-  size_t n = ring->w.words;
+  const mont_ops *ops = ring->ops;
+  size_t n = ring->w.words, size = 2 * ring->half;
+  uint64_t *x = work, *rr = x + size, *rr_high = rr + size, *sum = rr_high + size, *scratch = sum + size;
+  uint64_t spare[2 * MAX_WORDS];
+  const uint64_t *low[MONT_MAX_LANES], *high[MONT_MAX_LANES];
+  uint64_t *rows[MONT_MAX_LANES];
   for (size_t i = 0; i < count; i++)
     if (!mont_words_less(plain + i * 2 * n, ring->square, 2 * n)) return i;
-  for (size_t i = 0; i < count; i++) mont_words_divide(&ring->w, out + (2 * i + 1) * n, out + 2 * i * n, plain + 2 * i * n);
-  mont_batch_mul(ring, out, out, 2 * n, ring->rr, 0, count, work);
+  for (size_t l = 0; l < ops->lanes; l++) low[l] = ring->rr, high[l] = ring->rr_high;
+  ops->load(ring, rr, low, scratch);
+  ops->load(ring, rr_high, high, scratch);
+  memset(x, 0, size * sizeof *x);
+  for (size_t i = 0; i < count; i += ops->lanes) {
+    /* x = low + 2^bits high: both are single halves, low below 2m and high below m, and each finds its own factor. */
+    for (size_t l = 0; l < ops->lanes; l++) {
+      rows[l] = i + l < count ? out + (i + l) * 2 * n : spare;
+      if (i + l < count) cut(rows[l], plain + (i + l) * 2 * n, n, ring->bits);
+      low[l] = i + l < count ? rows[l] : ring->one;
+      high[l] = i + l < count ? rows[l] + n : ring->one;
+    }
+    ops->half_load(ring, x, low, scratch);
+    ops->mul(ring, sum, x, rr, scratch);
+    ops->half_load(ring, x, high, scratch);
+    ops->mul(ring, x, x, rr_high, scratch);
+    ops->add(ring, sum, sum, x, scratch);
+    memset(x + ring->half, 0, ring->half * sizeof *x);
+    ops->store(ring, rows, sum, scratch);
+  }
   return count;
 }
 
-void mont_batch_to_plain(const mont_ring *ring, uint64_t *plain, const uint64_t *x, size_t count, uint64_t *work) {
+void mont_batch_to_plain(const mont_ring *ring, uint64_t *plain, const uint64_t *x, size_t count,
+                         uint64_t *work) {
   size_t n = ring->w.words;
   uint64_t pair[2 * MAX_WORDS];
   mont_batch_mul(ring, plain, x, 2 * n, ring->unit, 0, count, work);
@@ -38,8 +73,8 @@ size_t mont_first_not_below(const mont_ring *ring, const uint64_t *k, size_t cou
   return first;
 }
 
-void mont_batch_reduce(const mont_ring *ring, uint64_t *out, const uint64_t *x, size_t x_words, const uint64_t *q_rr,
-                       const uint64_t *change, size_t count, uint64_t *work) {
+void mont_batch_reduce(const mont_ring *ring, uint64_t *out, const uint64_t *x, size_t x_words,
+                       const uint64_t *q_rr, const uint64_t *change, size_t count, uint64_t *work) {
   const mont_words *w = &ring->w;
   size_t n = w->words;
   uint64_t wide[2 * MAX_WORDS] = {0}, quotient[MAX_WORDS], rest[MAX_WORDS];
@@ -61,8 +96,8 @@ void mont_batch_reduce(const mont_ring *ring, uint64_t *out, const uint64_t *x, 
   mont_clear(rest, sizeof rest);
 }
 
-void mont_batch_embed(const mont_ring *ring, uint64_t *out, const uint64_t *x, const uint64_t *f, size_t f_words,
-                      unsigned wraps, size_t count) {
+void mont_batch_embed(const mont_ring *ring, uint64_t *out, const uint64_t *x, const uint64_t *f,
+                      size_t f_words, unsigned wraps, size_t count) {
   size_t n = ring->w.words;
   uint64_t wide[2 * MAX_WORDS + 2];
   for (size_t i = 0; i < count; i++) {
@@ -78,8 +113,8 @@ void mont_batch_embed(const mont_ring *ring, uint64_t *out, const uint64_t *x, c
   mont_clear(wide, sizeof wide);
 }
 
-size_t mont_batch_log(const mont_ring *ring, uint64_t *out, const uint64_t *x, const uint64_t *h, size_t count,
-                      uint64_t *work) {
+size_t mont_batch_log(const mont_ring *ring, uint64_t *out, const uint64_t *x, const uint64_t *h,
+                      size_t count, uint64_t *work) {
   /* x R = (1 + m L) R = (r0 + m r1) + m L r0 mod m^2 with (r0, r1) = R mod m^2, and r0 = R mod m. So the first half is
    * r0, and (x1 - r1) h / R is L h: one half product. */
   const mont_words *w = &ring->w;
@@ -109,8 +144,8 @@ size_t mont_batch_log(const mont_ring *ring, uint64_t *out, const uint64_t *x, c
   return first;
 }
 
-void mont_batch_garner(const mont_ring *ring, uint64_t *out, size_t out_words, const uint64_t *a, const uint64_t *b,
-                       const uint64_t *q, const uint64_t *q_inv_r, size_t count) {
+void mont_batch_garner(const mont_ring *ring, uint64_t *out, size_t out_words, const uint64_t *a,
+                       const uint64_t *b, const uint64_t *q, const uint64_t *q_inv_r, size_t count) {
   const mont_words *w = &ring->w;
   size_t n = w->words;
   uint64_t t[MAX_WORDS], u[MAX_WORDS], wide[2 * MAX_WORDS];

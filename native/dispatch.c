@@ -85,7 +85,7 @@ static uint32_t limbs_of(const mont_ops *ops, uint32_t bits) {
 }
 
 size_t mont_ring_words(const mont_ops *ops, uint32_t words, uint32_t bits) {
-  return 2 * padded(words) + 2 * padded(limbs_of(ops, bits)) + 4 * padded(2 * (size_t)words);
+  return 2 * padded(words) + 2 * padded(limbs_of(ops, bits)) + 5 * padded(2 * (size_t)words);
 }
 
 /* x = 2 x mod m^2 on a canonical pair. */
@@ -111,15 +111,17 @@ void mont_to_limbs(uint64_t *out, size_t step, size_t limbs, unsigned bits, cons
   }
 }
 
-/* Powers of two modulo m^2 by doubling: R and R^2 as pairs and, modulo m, R64^2. */
-static void powers_of_radix(const mont_ring *ring, uint64_t *one, uint64_t *rr, uint64_t *rr64) {
+/* Powers of two modulo m^2 by doubling: R, R^2 and 2^bits R^2 as pairs and, modulo m, R64^2. */
+static void powers_of_radix(const mont_ring *ring, uint64_t *one, uint64_t *rr, uint64_t *rr_high,
+                            uint64_t *rr64) {
   size_t n = ring->w.words, bits = (size_t)ring->ops->limb_bits * ring->limbs;
-  size_t last = bits > 64 * n ? 2 * bits : 128 * n;
+  size_t last = 2 * bits + ring->bits > 128 * n ? 2 * bits + ring->bits : 128 * n;
   uint64_t power[2 * MONT_MAX_BITS / 64] = {1};
   for (size_t e = 1; e <= last; e++) {
     pair_double(power, ring->w.m, n);
     if (e == bits) memcpy(one, power, 2 * n * sizeof *power);
     if (e == 2 * bits) memcpy(rr, power, 2 * n * sizeof *power);
+    if (e == 2 * bits + ring->bits) memcpy(rr_high, power, 2 * n * sizeof *power);
     if (e == 128 * n) memcpy(rr64, power, n * sizeof *power);
   }
   mont_clear(power, sizeof power);
@@ -130,9 +132,10 @@ void mont_ring_init(mont_ring *ring, const mont_ops *ops, const uint64_t *m, uin
   size_t n = words;
   uint32_t limbs = limbs_of(ops, bits);
   memset(block, 0, mont_ring_words(ops, words, bits) * sizeof *block);
-  uint64_t *m64 = block, *rr64 = m64 + padded(n), *m_limbs = rr64 + padded(n), *minus_r = m_limbs + padded(limbs);
-  uint64_t *one = minus_r + padded(limbs), *rr = one + padded(2 * n), *unit = rr + padded(2 * n);
-  uint64_t *square = unit + padded(2 * n);
+  uint64_t *m64 = block, *rr64 = m64 + padded(n), *m_limbs = rr64 + padded(n),
+           *minus_r = m_limbs + padded(limbs);
+  uint64_t *one = minus_r + padded(limbs), *rr = one + padded(2 * n), *rr_high = rr + padded(2 * n);
+  uint64_t *unit = rr_high + padded(2 * n), *square = unit + padded(2 * n);
   uint64_t inverse = 1, plus_one[MONT_MAX_BITS / 64];
   for (int i = 0; i < 6; i++) inverse *= 2 - m[0] * inverse; /* each step doubles the number of right bits */
   memcpy(m64, m, n * sizeof *m);
@@ -141,6 +144,7 @@ void mont_ring_init(mont_ring *ring, const mont_ops *ops, const uint64_t *m, uin
   mont_words_mul_add(square, m, n, m, n, NULL, 0);
   *ring = (mont_ring){.ops = ops,
                       .w = {.words = words, .n0 = 0 - inverse, .m = m64, .rr = rr64},
+                      .bits = bits,
                       .limbs = limbs,
                       .half = (size_t)limbs * ops->lanes,
                       .n0 = (0 - inverse) & (~(uint64_t)0 >> (64 - ops->limb_bits)),
@@ -148,9 +152,10 @@ void mont_ring_init(mont_ring *ring, const mont_ops *ops, const uint64_t *m, uin
                       .minus_r = minus_r,
                       .one = one,
                       .rr = rr,
+                      .rr_high = rr_high,
                       .unit = unit,
                       .square = square};
-  powers_of_radix(ring, one, rr, rr64);
+  powers_of_radix(ring, one, rr, rr_high, rr64);
   mont_words_negate(&ring->w, plus_one, one);
   uint64_t carry = 1;
   for (size_t i = 0; i < n; i++) {
@@ -166,8 +171,10 @@ int mont_self_test(const mont_ops *ops) {
   enum { WORDS = 3, BITS = 192, COUNT = 8, WINDOW = 4 };
   static const uint64_t m[WORDS] = {0x29024e088a67cc75, 0xc4c6628b80dc1cd1, 0xc90fdaa22168c234};
   static const uint64_t exponent = 0xf3d5b79a1c2e4f60;
-  static const uint64_t expected[2 * WORDS] = {0x8c190af923f5f3d7, 0x1bb056660ea59fd3, 0xcaf6a55343013ef2, 0xf6269a58ea195a50, 0x19f6186466c771fe, 0x52c0c9472fb23f6e};
-  static const int64_t indices[COUNT] = {0, 1, 2, 3, 4, 5, 6, 7}, start[1] = {0}, length[1] = {COUNT}, place[1] = {0};
+  static const uint64_t expected[2 * WORDS] = {0x8c190af923f5f3d7, 0x1bb056660ea59fd3, 0xcaf6a55343013ef2,
+                                               0xf6269a58ea195a50, 0x19f6186466c771fe, 0x52c0c9472fb23f6e};
+  static const int64_t indices[COUNT] = {0, 1, 2, 3, 4, 5, 6, 7}, start[1] = {0}, length[1] = {COUNT},
+                       place[1] = {0};
   _Alignas(64) uint64_t block[256], work[4096];
   uint64_t x[COUNT * 2 * WORDS] = {0}, y[COUNT * 2 * WORDS], z[2 * WORDS], e[COUNT];
   mont_ring ring;

@@ -25,10 +25,11 @@ static layout lay_out(const mont_ring *ring, uint64_t *work) {
 static uint64_t *vector(const layout *at, size_t i) { return at->vectors + i * at->size; }
 
 /* Rows first, first + 1, ... of x, one per lane; idle lanes read the Montgomery one. */
-static void load_rows(const mont_ring *ring, uint64_t *vec, const uint64_t *x, size_t step, size_t first, size_t count,
-                      const layout *at) {
+static void load_rows(const mont_ring *ring, uint64_t *vec, const uint64_t *x, size_t step, size_t first,
+                      size_t count, const layout *at) {
   const uint64_t *rows[MONT_MAX_LANES];
-  for (size_t l = 0; l < ring->ops->lanes; l++) rows[l] = first + l < count ? x + (first + l) * step : ring->one;
+  for (size_t l = 0; l < ring->ops->lanes; l++)
+    rows[l] = first + l < count ? x + (first + l) * step : ring->one;
   ring->ops->load(ring, vec, rows, at->scratch);
 }
 
@@ -36,7 +37,8 @@ static void store_rows(const mont_ring *ring, uint64_t *out, const uint64_t *vec
                        const layout *at) {
   uint64_t *rows[MONT_MAX_LANES];
   size_t step = 2 * (size_t)ring->w.words;
-  for (size_t l = 0; l < ring->ops->lanes; l++) rows[l] = first + l < count ? out + (first + l) * step : at->spare;
+  for (size_t l = 0; l < ring->ops->lanes; l++)
+    rows[l] = first + l < count ? out + (first + l) * step : at->spare;
   ring->ops->store(ring, rows, vec, at->scratch);
 }
 
@@ -71,15 +73,16 @@ void mont_batch_add(const mont_ring *ring, uint64_t *out, const uint64_t *a, con
   }
 }
 
-void mont_batch_message(const mont_ring *ring, uint64_t *out, const uint64_t *x, size_t x_step, const uint64_t *k,
-                        size_t count, uint64_t *work) {
+void mont_batch_message(const mont_ring *ring, uint64_t *out, const uint64_t *x, size_t x_step,
+                        const uint64_t *k, size_t count, uint64_t *work) {
   const mont_ops *ops = ring->ops;
   layout at = lay_out(ring, work);
   uint64_t *v = vector(&at, 0), *rr = vector(&at, 1), *y = vector(&at, 2);
   load_same(ring, rr, ring->rr, &at); /* its first half is R^2 mod m */
   for (size_t i = 0; i < count; i += ops->lanes) {
     const uint64_t *rows[MONT_MAX_LANES];
-    for (size_t l = 0; l < ops->lanes; l++) rows[l] = i + l < count ? k + (i + l) * ring->w.words : ring->unit;
+    for (size_t l = 0; l < ops->lanes; l++)
+      rows[l] = i + l < count ? k + (i + l) * ring->w.words : ring->unit;
     ops->half_load(ring, y, rows, at.scratch);
     ops->half_mul(ring, y, y, rr, at.scratch); /* k R */
     load_rows(ring, v, x, x_step, i, count, &at);
@@ -108,9 +111,9 @@ static void powers(const mont_ring *ring, const layout *at, const uint64_t *x, u
   }
 }
 
-void mont_batch_pow_vartime(const mont_ring *ring, uint64_t *out, const uint64_t *x, size_t x_step, const uint64_t *e,
-                            size_t e_words, size_t e_step, unsigned bits, unsigned window, size_t count,
-                            uint64_t *work) {
+void mont_batch_pow_vartime(const mont_ring *ring, uint64_t *out, const uint64_t *x, size_t x_step,
+                            const uint64_t *e, size_t e_words, size_t e_step, unsigned bits, unsigned window,
+                            size_t count, uint64_t *work) {
   const mont_ops *ops = ring->ops;
   layout at = lay_out(ring, work);
   uint64_t *acc = vector(&at, (size_t)1 << window), *factor = vector(&at, ((size_t)1 << window) + 1);
@@ -138,8 +141,8 @@ void mont_batch_pow_vartime(const mont_ring *ring, uint64_t *out, const uint64_t
   }
 }
 
-void mont_batch_pow_secret(const mont_ring *ring, uint64_t *out, const uint64_t *x, const uint64_t *e, size_t e_words,
-                           unsigned bits, unsigned window, size_t count, uint64_t *work) {
+void mont_batch_pow_secret(const mont_ring *ring, uint64_t *out, const uint64_t *x, const uint64_t *e,
+                           size_t e_words, unsigned bits, unsigned window, size_t count, uint64_t *work) {
   const mont_ops *ops = ring->ops;
   layout at = lay_out(ring, work);
   size_t entries = (size_t)1 << window;
@@ -161,8 +164,9 @@ void mont_batch_pow_secret(const mont_ring *ring, uint64_t *out, const uint64_t 
 }
 
 /* The rows that step t of a group of units multiplies in; a unit that has ended reads the Montgomery one. */
-static void product_rows(const mont_ring *ring, const uint64_t **rows, const uint64_t *x, const int64_t *indices,
-                         const int64_t *start, const int64_t *length, size_t units, int64_t t) {
+static void product_rows(const mont_ring *ring, const uint64_t **rows, const uint64_t *x,
+                         const int64_t *indices, const int64_t *start, const int64_t *length, size_t units,
+                         int64_t t) {
   size_t step = 2 * (size_t)ring->w.words;
   for (size_t l = 0; l < ring->ops->lanes; l++)
     rows[l] = l < units && t < length[l] ? x + (size_t)indices[start[l] + t] * step : ring->one;
@@ -179,8 +183,8 @@ static int64_t longest(const int64_t *length, size_t units) {
   return longest;
 }
 
-static void store_places(const mont_ring *ring, uint64_t *out, const uint64_t *vec, const int64_t *place, size_t units,
-                         const layout *at) {
+static void store_places(const mont_ring *ring, uint64_t *out, const uint64_t *vec, const int64_t *place,
+                         size_t units, const layout *at) {
   uint64_t *rows[MONT_MAX_LANES];
   for (size_t l = 0; l < ring->ops->lanes; l++)
     rows[l] = l < units ? out + (size_t)place[l] * 2 * ring->w.words : at->spare;
@@ -210,7 +214,8 @@ void mont_batch_products(const mont_ring *ring, uint64_t *out, const uint64_t *x
 }
 
 void mont_batch_horner(const mont_ring *ring, uint64_t *out, const uint64_t *x, const int64_t *start,
-                       const int64_t *length, const int64_t *place, size_t units, unsigned shift, uint64_t *work) {
+                       const int64_t *length, const int64_t *place, size_t units, unsigned shift,
+                       uint64_t *work) {
   const mont_ops *ops = ring->ops;
   layout at = lay_out(ring, work);
   uint64_t *acc = vector(&at, 0), *factor = vector(&at, 1);
@@ -255,8 +260,8 @@ static void put_entries(const mont_ring *ring, uint64_t *table, size_t first, si
     ring->ops->row_put(ring, table + (first + l) * row_words, entries, entry, packed + l * step);
 }
 
-void mont_table_build(const mont_ring *ring, uint64_t *table, const uint64_t *bases, size_t rows, unsigned window,
-                      uint64_t *work) {
+void mont_table_build(const mont_ring *ring, uint64_t *table, const uint64_t *bases, size_t rows,
+                      unsigned window, uint64_t *work) {
   const mont_ops *ops = ring->ops;
   layout at = lay_out(ring, work);
   size_t entries = (size_t)1 << window, step = 2 * (size_t)ring->w.words;
@@ -271,15 +276,16 @@ void mont_table_build(const mont_ring *ring, uint64_t *table, const uint64_t *ba
   }
 }
 
-void mont_table_power(const mont_ring *ring, uint64_t *out, const uint64_t *table, size_t rows, unsigned window,
-                      const uint64_t *extra, const uint64_t *e, size_t e_words, const uint8_t *extra_bits, size_t count,
-                      uint64_t *work) {
+void mont_table_power(const mont_ring *ring, uint64_t *out, const uint64_t *table, size_t rows,
+                      unsigned window, const uint64_t *extra, const uint64_t *e, size_t e_words,
+                      const uint8_t *extra_bits, size_t count, uint64_t *work) {
   const mont_ops *ops = ring->ops;
   layout at = lay_out(ring, work);
   size_t entries = (size_t)1 << window, row_words = ops->row_words(ring, entries);
   uint64_t *factor = vector(&at, MONT_TABLE_GROUPS);
   uint32_t digits[MONT_MAX_LANES] = {0};
-  size_t together = (size_t)MONT_TABLE_GROUPS * ops->lanes; /* a table row comes from far; many numbers share the trip */
+  size_t together =
+      (size_t)MONT_TABLE_GROUPS * ops->lanes; /* a table row comes from far; many numbers share the trip */
   for (size_t first = 0; first < count; first += together) {
     size_t end = count - first < together ? count : first + together;
     size_t groups = (end - first + ops->lanes - 1) / ops->lanes;
@@ -290,14 +296,16 @@ void mont_table_power(const mont_ring *ring, uint64_t *out, const uint64_t *tabl
         for (size_t l = 0; l < ops->lanes; l++) {
           size_t i = first + g * ops->lanes + l;
           if (i >= end) digits[l] = 0;
-          else digits[l] = r < rows ? digit_at(e + i * e_words, e_words, r * window, window) : extra_bits[i] & 1;
+          else
+            digits[l] = r < rows ? digit_at(e + i * e_words, e_words, r * window, window) : extra_bits[i] & 1;
         }
         uint64_t *acc = vector(&at, g);
         ops->row_get(ring, r ? factor : acc, row, entries, digits);
         if (r) ops->mul(ring, acc, acc, factor, at.scratch);
       }
     }
-    for (size_t g = 0; g < groups; g++) store_rows(ring, out, vector(&at, g), first + g * ops->lanes, end, &at);
+    for (size_t g = 0; g < groups; g++)
+      store_rows(ring, out, vector(&at, g), first + g * ops->lanes, end, &at);
   }
   mont_clear(digits, sizeof digits);
 }

@@ -76,7 +76,9 @@ static int take(views *v, PyObject *const *args, Py_ssize_t nargs, Py_ssize_t ex
       v->used = i + 1;
       if (right_items(b, kind) && (uintptr_t)b->buf % (size_t)b->itemsize == 0) continue;
       PyErr_Format(PyExc_TypeError, "argument %d: expected an aligned array of %s", i + 1,
-                   kind == 'b' ? "uint8" : kind == 'i' ? "int64" : "uint64");
+                   kind == 'b'   ? "uint8"
+                   : kind == 'i' ? "int64"
+                                 : "uint64");
       goto fail;
     }
     v->used = i + 1;
@@ -103,7 +105,8 @@ static int size_error(int argument, size_t expected, size_t got) {
 static int has_rows(const views *v, int i, size_t row, size_t rows) {
   size_t length = length_of(v, i);
   if (row != 0 && length % row == 0 && length / row == rows) return 0;
-  PyErr_Format(PyExc_ValueError, "argument %d: expected %zu rows of %zu items, got %zu items", i + 1, rows, row, length);
+  PyErr_Format(PyExc_ValueError, "argument %d: expected %zu rows of %zu items, got %zu items", i + 1, rows,
+               row, length);
   return -1;
 }
 
@@ -111,7 +114,8 @@ static int has_rows(const views *v, int i, size_t row, size_t rows) {
 static Py_ssize_t rows_of(const views *v, int i, size_t row) {
   size_t length = length_of(v, i);
   if (row != 0 && length % row == 0) return (Py_ssize_t)(length / row);
-  PyErr_Format(PyExc_ValueError, "argument %d: %zu items are no whole number of rows of %zu", i + 1, length, row);
+  PyErr_Format(PyExc_ValueError, "argument %d: %zu items are no whole number of rows of %zu", i + 1, length,
+               row);
   return -1;
 }
 
@@ -133,16 +137,16 @@ static long small_int(PyObject *o, const char *name, long low, long high) {
 static size_t row_of(const RingObject *self) { return 2 * (size_t)self->ring.w.words; }
 
 /* Runs a batch with work space for `vectors` vectors, without the GIL, and clears the space. */
-#define RUN(self, vectors, statement)                          \
-  do {                                                         \
-    size_t work_words = mont_work(&(self)->ring, (vectors));   \
-    uint64_t *work = new_words(work_words);                    \
-    if (work == NULL) goto done;                               \
-    Py_BEGIN_ALLOW_THREADS;                                    \
-    statement;                                                 \
-    clear_words(work, work_words);                             \
-    Py_END_ALLOW_THREADS;                                      \
-    result = Py_NewRef(Py_None);                               \
+#define RUN(self, vectors, statement)                        \
+  do {                                                       \
+    size_t work_words = mont_work(&(self)->ring, (vectors)); \
+    uint64_t *work = new_words(work_words);                  \
+    if (work == NULL) goto done;                             \
+    Py_BEGIN_ALLOW_THREADS;                                  \
+    statement;                                               \
+    clear_words(work, work_words);                           \
+    Py_END_ALLOW_THREADS;                                    \
+    result = Py_NewRef(Py_None);                             \
   } while (0)
 
 #define METHOD(name) static PyObject *ring_##name(RingObject *self, PyObject *const *args, Py_ssize_t nargs)
@@ -159,7 +163,8 @@ METHOD(mul) {
       has_rows_or_one(&v, 2, row, (size_t)count, &b_step) < 0)
     goto done;
   RUN(self, MONT_VECTORS_MUL,
-      mont_batch_mul(&self->ring, words_of(&v, 0), words_of(&v, 1), a_step, words_of(&v, 2), b_step, (size_t)count, work));
+      mont_batch_mul(&self->ring, words_of(&v, 0), words_of(&v, 1), a_step, words_of(&v, 2), b_step,
+                     (size_t)count, work));
 done:
   release(&v);
   return result;
@@ -195,7 +200,8 @@ METHOD(message) {
     goto done;
   }
   RUN(self, MONT_VECTORS_MUL,
-      mont_batch_message(&self->ring, words_of(&v, 0), words_of(&v, 1), step, words_of(&v, 2), (size_t)count, work));
+      mont_batch_message(&self->ring, words_of(&v, 0), words_of(&v, 1), step, words_of(&v, 2), (size_t)count,
+                         work));
 done:
   release(&v);
   return result;
@@ -211,15 +217,16 @@ METHOD(pow_vartime) {
   long bits, window, shared;
   if (take(&v, args, nargs, 6, "wrr") < 0) return NULL;
   if ((count = rows_of(&v, 0, row)) < 0 || has_rows_or_one(&v, 1, row, (size_t)count, &x_step) < 0 ||
-      (shared = small_int(args[3], "shared", 0, 1)) < 0 || (bits = small_int(args[4], "bits", 0, INT_MAX / 2)) < 0 ||
+      (shared = small_int(args[3], "shared", 0, 1)) < 0 ||
+      (bits = small_int(args[4], "bits", 0, INT_MAX / 2)) < 0 ||
       (window = small_int(args[5], "window", 1, MAX_POW_WINDOW)) < 0)
     goto done;
   e_words = ((size_t)bits + 63) / 64;
   e_step = shared ? 0 : e_words;
   if (e_words && has_rows(&v, 2, e_words, shared ? 1 : (size_t)count) < 0) goto done;
   RUN(self, MONT_VECTORS_POW(window),
-      mont_batch_pow_vartime(&self->ring, words_of(&v, 0), words_of(&v, 1), x_step, words_of(&v, 2), e_words, e_step,
-                             (unsigned)bits, (unsigned)window, (size_t)count, work));
+      mont_batch_pow_vartime(&self->ring, words_of(&v, 0), words_of(&v, 1), x_step, words_of(&v, 2), e_words,
+                             e_step, (unsigned)bits, (unsigned)window, (size_t)count, work));
 done:
   release(&v);
   return result;
@@ -270,13 +277,15 @@ done:
 /* start, length, place (arguments first .. first + 2): one item per unit, inside `limit` items and `places` rows. */
 static int good_units(const views *v, int first, size_t limit, size_t places, int allow_empty) {
   size_t units = length_of(v, first);
-  const int64_t *start = v->view[first].buf, *length = v->view[first + 1].buf, *place = v->view[first + 2].buf;
+  const int64_t *start = v->view[first].buf, *length = v->view[first + 1].buf,
+                *place = v->view[first + 2].buf;
   if (has_rows(v, first + 1, 1, units) < 0 || has_rows(v, first + 2, 1, units) < 0) return -1;
   for (size_t u = 0; u < units; u++) {
     int inside = start[u] >= 0 && length[u] >= !allow_empty && (uint64_t)start[u] <= limit &&
                  (uint64_t)length[u] <= limit - (size_t)start[u];
     if (inside && place[u] >= 0 && (uint64_t)place[u] < places) continue;
-    PyErr_Format(PyExc_ValueError, "segment %zu: %lld items from %lld do not lie in %zu items, or row %lld in %zu", u,
+    PyErr_Format(PyExc_ValueError,
+                 "segment %zu: %lld items from %lld do not lie in %zu items, or row %lld in %zu", u,
                  (long long)length[u], (long long)start[u], limit, (long long)place[u], places);
     return -1;
   }
@@ -301,8 +310,8 @@ METHOD(products) {
         goto done;
       }
   RUN(self, MONT_VECTORS_PRODUCTS,
-      mont_batch_products(&self->ring, words_of(&v, 0), words_of(&v, 1), indices, start, length, v.view[5].buf,
-                          length_of(&v, 3), work));
+      mont_batch_products(&self->ring, words_of(&v, 0), words_of(&v, 1), indices, start, length,
+                          v.view[5].buf, length_of(&v, 3), work));
 done:
   release(&v);
   return result;
@@ -316,11 +325,12 @@ METHOD(horner) {
   long shift;
   if (take(&v, args, nargs, 6, "wriii") < 0) return NULL;
   if ((places = rows_of(&v, 0, row)) < 0 || (count = rows_of(&v, 1, row)) < 0 ||
-      (shift = small_int(args[5], "shift", 0, MAX_SHIFT)) < 0 || good_units(&v, 2, (size_t)count, (size_t)places, 1) < 0)
+      (shift = small_int(args[5], "shift", 0, MAX_SHIFT)) < 0 ||
+      good_units(&v, 2, (size_t)count, (size_t)places, 1) < 0)
     goto done;
   RUN(self, MONT_VECTORS_HORNER,
-      mont_batch_horner(&self->ring, words_of(&v, 0), words_of(&v, 1), v.view[2].buf, v.view[3].buf, v.view[4].buf,
-                        length_of(&v, 2), (unsigned)shift, work));
+      mont_batch_horner(&self->ring, words_of(&v, 0), words_of(&v, 1), v.view[2].buf, v.view[3].buf,
+                        v.view[4].buf, length_of(&v, 2), (unsigned)shift, work));
 done:
   release(&v);
   return result;
@@ -385,10 +395,11 @@ METHOD(table_power) {
   size_t e_words = ((size_t)rows * (size_t)window + 63) / 64;
   if (e_words && has_rows(&v, 2, e_words, (size_t)count) < 0) goto done;
   int extra = v.view[3].buf != NULL;
-  if (extra && (has_rows(&v, 3, table_row(self, window), 1) < 0 || has_rows(&v, 4, 1, (size_t)count) < 0)) goto done;
+  if (extra && (has_rows(&v, 3, table_row(self, window), 1) < 0 || has_rows(&v, 4, 1, (size_t)count) < 0))
+    goto done;
   RUN(self, MONT_VECTORS_TABLE,
-      mont_table_power(&self->ring, words_of(&v, 0), words_of(&v, 1), (size_t)rows, (unsigned)window, v.view[3].buf,
-                       words_of(&v, 2), e_words, v.view[4].buf, (size_t)count, work));
+      mont_table_power(&self->ring, words_of(&v, 0), words_of(&v, 1), (size_t)rows, (unsigned)window,
+                       v.view[3].buf, words_of(&v, 2), e_words, v.view[4].buf, (size_t)count, work));
 done:
   release(&v);
   return result;
@@ -415,7 +426,8 @@ METHOD(from_plain) {
   Py_ssize_t count;
   size_t good = 0;
   if (take(&v, args, nargs, 2, "wr") < 0) return NULL;
-  if ((count = rows_of(&v, 0, row_of(self))) < 0 || has_rows(&v, 1, row_of(self), (size_t)count) < 0) goto done;
+  if ((count = rows_of(&v, 0, row_of(self))) < 0 || has_rows(&v, 1, row_of(self), (size_t)count) < 0)
+    goto done;
   RUN(self, MONT_VECTORS_CONVERT,
       good = mont_batch_from_plain(&self->ring, words_of(&v, 0), words_of(&v, 1), (size_t)count, work));
   Py_SETREF(result, PyLong_FromSize_t(good));
@@ -429,7 +441,8 @@ METHOD(to_plain) {
   PyObject *result = NULL;
   Py_ssize_t count;
   if (take(&v, args, nargs, 2, "wr") < 0) return NULL;
-  if ((count = rows_of(&v, 0, row_of(self))) < 0 || has_rows(&v, 1, row_of(self), (size_t)count) < 0) goto done;
+  if ((count = rows_of(&v, 0, row_of(self))) < 0 || has_rows(&v, 1, row_of(self), (size_t)count) < 0)
+    goto done;
   RUN(self, MONT_VECTORS_CONVERT,
       mont_batch_to_plain(&self->ring, words_of(&v, 0), words_of(&v, 1), (size_t)count, work));
 done:
@@ -449,8 +462,8 @@ METHOD(reduce) {
       has_rows(&v, 3, 2 * n, 1) < 0)
     goto done;
   RUN(self, MONT_VECTORS_CONVERT,
-      mont_batch_reduce(&self->ring, words_of(&v, 0), words_of(&v, 1), (size_t)x_words, words_of(&v, 2), words_of(&v, 3),
-                        (size_t)count, work));
+      mont_batch_reduce(&self->ring, words_of(&v, 0), words_of(&v, 1), (size_t)x_words, words_of(&v, 2),
+                        words_of(&v, 3), (size_t)count, work));
 done:
   release(&v);
   return result;
@@ -463,7 +476,8 @@ METHOD(embed) {
   long wraps;
   if (take(&v, args, nargs, 4, "wrr") < 0) return NULL;
   size_t f_words = length_of(&v, 2), n = self->ring.w.words;
-  if ((wraps = small_int(args[3], "wraps", 0, MAX_WRAPS)) < 0 || (count = rows_of(&v, 0, 2 * n)) < 0) goto done;
+  if ((wraps = small_int(args[3], "wraps", 0, MAX_WRAPS)) < 0 || (count = rows_of(&v, 0, 2 * n)) < 0)
+    goto done;
   if (f_words == 0 || (2 * f_words != n && 2 * f_words != n + 1)) {
     size_error(2, (n + 1) / 2, f_words);
     goto done;
@@ -485,10 +499,12 @@ METHOD(log) {
   Py_ssize_t count;
   size_t good = 0, n = self->ring.w.words;
   if (take(&v, args, nargs, 3, "wrr") < 0) return NULL;
-  if ((count = rows_of(&v, 0, n)) < 0 || has_rows(&v, 1, 2 * n, (size_t)count) < 0 || has_rows(&v, 2, n, 1) < 0)
+  if ((count = rows_of(&v, 0, n)) < 0 || has_rows(&v, 1, 2 * n, (size_t)count) < 0 ||
+      has_rows(&v, 2, n, 1) < 0)
     goto done;
   RUN(self, MONT_VECTORS_CONVERT,
-      good = mont_batch_log(&self->ring, words_of(&v, 0), words_of(&v, 1), words_of(&v, 2), (size_t)count, work));
+      good = mont_batch_log(&self->ring, words_of(&v, 0), words_of(&v, 1), words_of(&v, 2), (size_t)count,
+                            work));
   Py_SETREF(result, PyLong_FromSize_t(good));
 done:
   release(&v);
@@ -507,8 +523,8 @@ METHOD(garner) {
       has_rows(&v, 2, n, (size_t)count) < 0 || has_rows(&v, 3, n, 1) < 0 || has_rows(&v, 4, n, 1) < 0)
     goto done;
   Py_BEGIN_ALLOW_THREADS;
-  mont_batch_garner(&self->ring, words_of(&v, 0), (size_t)out_words, words_of(&v, 1), words_of(&v, 2), words_of(&v, 3),
-                    words_of(&v, 4), (size_t)count);
+  mont_batch_garner(&self->ring, words_of(&v, 0), (size_t)out_words, words_of(&v, 1), words_of(&v, 2),
+                    words_of(&v, 3), words_of(&v, 4), (size_t)count);
   Py_END_ALLOW_THREADS;
   result = Py_NewRef(Py_None);
 done:
@@ -534,7 +550,8 @@ static unsigned top_bit(uint64_t word) {
 static PyObject *ring_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) {
   const char *name;
   Py_buffer m;
-  if (kwargs && PyDict_GET_SIZE(kwargs)) return PyErr_Format(PyExc_TypeError, "Ring takes no keyword arguments");
+  if (kwargs && PyDict_GET_SIZE(kwargs))
+    return PyErr_Format(PyExc_TypeError, "Ring takes no keyword arguments");
   if (!PyArg_ParseTuple(args, "sy*:Ring", &name, &m)) return NULL;
   RingObject *self = NULL;
   uint64_t words[MONT_MAX_BITS / 64];
@@ -546,7 +563,8 @@ static PyObject *ring_new(PyTypeObject *type, PyObject *args, PyObject *kwargs) 
     goto done;
   }
   if (m.len % 8 != 0 || n == 0 || n > MONT_MAX_BITS / 64) {
-    PyErr_Format(PyExc_ValueError, "a modulus has 1 to %d words of 8 bytes, got %zd bytes", MONT_MAX_BITS / 64, m.len);
+    PyErr_Format(PyExc_ValueError, "a modulus has 1 to %d words of 8 bytes, got %zd bytes",
+                 MONT_MAX_BITS / 64, m.len);
     goto done;
   }
   memcpy(words, m.buf, n * 8);
@@ -593,11 +611,12 @@ static PyObject *ring_get_r_bits(RingObject *self, void *unused) {
 }
 
 #define ENTRY(name) {#name, (PyCFunction)(void (*)(void))ring_##name, METH_FASTCALL, NULL}
-static PyMethodDef ring_methods[] = {ENTRY(mul),         ENTRY(add),           ENTRY(message),         ENTRY(pow_vartime),
-                                     ENTRY(pow_secret),  ENTRY(powers_of_two), ENTRY(products),        ENTRY(horner),
-                                     ENTRY(table_build), ENTRY(table_choice),  ENTRY(table_row_words), ENTRY(table_power),
-                                     ENTRY(one),         ENTRY(from_plain),    ENTRY(to_plain),        ENTRY(reduce),
-                                     ENTRY(embed),       ENTRY(log),           ENTRY(garner),          {NULL, NULL, 0, NULL}};
+static PyMethodDef ring_methods[] = {
+    ENTRY(mul),         ENTRY(add),           ENTRY(message),         ENTRY(pow_vartime),
+    ENTRY(pow_secret),  ENTRY(powers_of_two), ENTRY(products),        ENTRY(horner),
+    ENTRY(table_build), ENTRY(table_choice),  ENTRY(table_row_words), ENTRY(table_power),
+    ENTRY(one),         ENTRY(from_plain),    ENTRY(to_plain),        ENTRY(reduce),
+    ENTRY(embed),       ENTRY(log),           ENTRY(garner),          {NULL, NULL, 0, NULL}};
 static PyGetSetDef ring_getset[] = {{"words", (getter)ring_get_words, NULL, NULL, NULL},
                                     {"lanes", (getter)ring_get_lanes, NULL, NULL, NULL},
                                     {"r_bits", (getter)ring_get_r_bits, NULL, NULL, NULL},
@@ -607,7 +626,8 @@ static PyType_Slot ring_slots[] = {{Py_tp_new, ring_new},
                                    {Py_tp_methods, ring_methods},
                                    {Py_tp_getset, ring_getset},
                                    {0, NULL}};
-static PyType_Spec ring_spec = {"vflcrypto._native.Ring", sizeof(RingObject), 0, Py_TPFLAGS_DEFAULT, ring_slots};
+static PyType_Spec ring_spec = {"vflcrypto._native.Ring", sizeof(RingObject), 0, Py_TPFLAGS_DEFAULT,
+                                ring_slots};
 
 /* ---- the module ---- */
 
@@ -616,7 +636,8 @@ static PyObject *module_backends(PyObject *module, PyObject *unused) {
   (void)module, (void)unused;
   PyObject *list = PyList_New(0);
   for (size_t i = 0; list != NULL && mont_backend(i) != NULL; i++) {
-    PyObject *pair = Py_BuildValue("(sO)", mont_backend(i)->name, mont_runs(mont_backend(i)) ? Py_True : Py_False);
+    PyObject *pair =
+        Py_BuildValue("(sO)", mont_backend(i)->name, mont_runs(mont_backend(i)) ? Py_True : Py_False);
     if (pair == NULL || PyList_Append(list, pair) < 0) Py_CLEAR(list);
     Py_XDECREF(pair);
   }
@@ -651,6 +672,7 @@ static int module_exec(PyObject *module) {
 }
 
 static PyModuleDef_Slot module_slots[] = {{Py_mod_exec, module_exec}, {0, NULL}};
-static PyModuleDef module_def = {PyModuleDef_HEAD_INIT, "_native", NULL, 0, module_methods, module_slots, NULL, NULL, NULL};
+static PyModuleDef module_def = {PyModuleDef_HEAD_INIT, "_native", NULL, 0,   module_methods,
+                                 module_slots,          NULL,      NULL, NULL};
 
 PyMODINIT_FUNC PyInit__native(void) { return PyModuleDef_Init(&module_def); }

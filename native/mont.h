@@ -35,12 +35,12 @@ enum {
 #ifdef VFL_VERIFY
 #include <stdio.h>
 #include <stdlib.h>
-#define VERIFY(condition)                                                                   \
-  do {                                                                                      \
-    if (!(condition)) {                                                                     \
+#define VERIFY(condition)                                                                  \
+  do {                                                                                     \
+    if (!(condition)) {                                                                    \
       fprintf(stderr, "%s:%d: bound does not hold: %s\n", __FILE__, __LINE__, #condition); \
-      abort();                                                                              \
-    }                                                                                       \
+      abort();                                                                             \
+    }                                                                                      \
   } while (0)
 #else
 #define VERIFY(condition) ((void)0)
@@ -60,15 +60,17 @@ typedef struct mont_ops mont_ops;
 typedef struct {
   const mont_ops *ops;
   mont_words w;
-  uint32_t limbs;         /* of one half in the backend's radix; R = 2^(limb_bits * limbs) */
-  size_t half;            /* uint64 in one half of a vector: limbs * lanes */
-  uint64_t n0;            /* -1/m modulo the backend's radix */
-  const uint64_t *m;      /* limbs of m */
+  uint32_t bits;           /* of m */
+  uint32_t limbs;          /* of one half in the backend's radix; R = 2^(limb_bits * limbs) */
+  size_t half;             /* uint64 in one half of a vector: limbs * lanes */
+  uint64_t n0;             /* -1/m modulo the backend's radix */
+  const uint64_t *m;       /* limbs of m */
   const uint64_t *minus_r; /* limbs of (-R mod m) + 1: turns R - 1 - q, which has no negative limb, into -q */
-  const uint64_t *one;    /* packed: R mod m^2 */
-  const uint64_t *rr;     /* packed: R^2 mod m^2; its first half is R^2 mod m */
-  const uint64_t *unit;   /* packed: the pair (1, 0), which takes a product out of Montgomery form */
-  const uint64_t *square; /* plain: m^2, 2*words words */
+  const uint64_t *one;     /* packed: R mod m^2 */
+  const uint64_t *rr;      /* packed: R^2 mod m^2; its first half is R^2 mod m */
+  const uint64_t *rr_high; /* packed: 2^bits R^2 mod m^2 */
+  const uint64_t *unit;    /* packed: the pair (1, 0), which takes a product out of Montgomery form */
+  const uint64_t *square;  /* plain: m^2, 2*words words */
 } mont_ring;
 
 /* One backend: a row of the table in dispatch.c. In all of them `work` is scratch(ring) words and `out` may be an input. */
@@ -80,7 +82,8 @@ struct mont_ops {
 
   size_t (*scratch)(const mont_ring *ring);
 
-  /* out = a b / R mod m^2.   In, out: halves below bound m. */
+  /* out = a b / R mod m^2.   In, out: halves below bound m. Where a's second half is zero and b is canonical, its first
+   * one may be any number below 2^bits. */
   void (*mul)(const mont_ring *ring, uint64_t *out, const uint64_t *a, const uint64_t *b, uint64_t *work);
   /* out = a a / R mod m^2.   Same bounds. */
   void (*sqr)(const mont_ring *ring, uint64_t *out, const uint64_t *a, uint64_t *work);
@@ -88,8 +91,10 @@ struct mont_ops {
   void (*add)(const mont_ring *ring, uint64_t *out, const uint64_t *a, const uint64_t *b, uint64_t *work);
   /* out = a b / R mod m and out = a + b mod m, on single halves.   Same bounds; of a product, a may be any number
    * below R/2 (a plain message) if b is below m. */
-  void (*half_mul)(const mont_ring *ring, uint64_t *out, const uint64_t *a, const uint64_t *b, uint64_t *work);
-  void (*half_add)(const mont_ring *ring, uint64_t *out, const uint64_t *a, const uint64_t *b, uint64_t *work);
+  void (*half_mul)(const mont_ring *ring, uint64_t *out, const uint64_t *a, const uint64_t *b,
+                   uint64_t *work);
+  void (*half_add)(const mont_ring *ring, uint64_t *out, const uint64_t *a, const uint64_t *b,
+                   uint64_t *work);
 
   /* Packed words to one half of a vector and back; lane l is rows[l], `words` words long. half_store gives the
    * canonical value. */
@@ -108,7 +113,8 @@ struct mont_ops {
    * row_put writes a packed number; row_get reads out lane l = entry digits[l], touching every entry. */
   size_t (*row_words)(const mont_ring *ring, size_t entries);
   void (*row_put)(const mont_ring *ring, uint64_t *row, size_t entries, size_t entry, const uint64_t *packed);
-  void (*row_get)(const mont_ring *ring, uint64_t *out, const uint64_t *row, size_t entries, const uint32_t *digits);
+  void (*row_get)(const mont_ring *ring, uint64_t *out, const uint64_t *row, size_t entries,
+                  const uint32_t *digits);
 };
 
 /* ---- mont_portable.c and mont_ifma.c ---- */
@@ -130,8 +136,8 @@ void mont_words_divide(const mont_words *w, uint64_t *quotient, uint64_t *remain
 void mont_words_add(const mont_words *w, uint64_t *out, const uint64_t *a, const uint64_t *b);
 void mont_words_negate(const mont_words *w, uint64_t *out, const uint64_t *a);
 /* out = a b + c, out of na + nb words; c of nc <= na + nb words; the sum must fit. out is none of the inputs. */
-void mont_words_mul_add(uint64_t *out, const uint64_t *a, size_t na, const uint64_t *b, size_t nb, const uint64_t *c,
-                        size_t nc);
+void mont_words_mul_add(uint64_t *out, const uint64_t *a, size_t na, const uint64_t *b, size_t nb,
+                        const uint64_t *c, size_t nc);
 /* If top * 2^(64 n) + x >= m: subtract m. Returns how many times it was subtracted (0 or 1) and updates *top. */
 uint64_t mont_words_cond_sub(uint64_t *x, uint64_t *top, const uint64_t *m, size_t n);
 /* 1 if a < b, else 0. */
@@ -160,7 +166,7 @@ enum {
   MONT_VECTORS_MUL = 3,
   MONT_VECTORS_PRODUCTS = 2,
   MONT_VECTORS_HORNER = 2,
-  MONT_VECTORS_CONVERT = 3,
+  MONT_VECTORS_CONVERT = 4,
   MONT_VECTORS_TABLE = MONT_TABLE_GROUPS + 2,
 };
 #define MONT_VECTORS_POW(window) (((size_t)1 << (window)) + 2)
@@ -173,15 +179,15 @@ void mont_batch_mul(const mont_ring *ring, uint64_t *out, const uint64_t *a, siz
 void mont_batch_add(const mont_ring *ring, uint64_t *out, const uint64_t *a, const uint64_t *b, size_t count,
                     uint64_t *work);
 /* out[i] = x[i] (1 + m k[i]), k plain numbers below m. */
-void mont_batch_message(const mont_ring *ring, uint64_t *out, const uint64_t *x, size_t x_step, const uint64_t *k,
-                        size_t count, uint64_t *work);
+void mont_batch_message(const mont_ring *ring, uint64_t *out, const uint64_t *x, size_t x_step,
+                        const uint64_t *k, size_t count, uint64_t *work);
 /* out[i] = x[i]^e[i] for e[i] of `e_words` words below 2^bits. Steps as above. Time follows the exponents. */
-void mont_batch_pow_vartime(const mont_ring *ring, uint64_t *out, const uint64_t *x, size_t x_step, const uint64_t *e,
-                            size_t e_words, size_t e_step, unsigned bits, unsigned window, size_t count,
-                            uint64_t *work);
+void mont_batch_pow_vartime(const mont_ring *ring, uint64_t *out, const uint64_t *x, size_t x_step,
+                            const uint64_t *e, size_t e_words, size_t e_step, unsigned bits, unsigned window,
+                            size_t count, uint64_t *work);
 /* out[i] = x[i]^e for one secret e below 2^bits; bits and window are public. */
-void mont_batch_pow_secret(const mont_ring *ring, uint64_t *out, const uint64_t *x, const uint64_t *e, size_t e_words,
-                           unsigned bits, unsigned window, size_t count, uint64_t *work);
+void mont_batch_pow_secret(const mont_ring *ring, uint64_t *out, const uint64_t *x, const uint64_t *e,
+                           size_t e_words, unsigned bits, unsigned window, size_t count, uint64_t *work);
 /* out[u] = product of the rows x[indices[start[u] .. start[u] + length[u]]], for every unit u, written to out[place[u]].
  * Time follows the lengths; neighbouring units share a vector, so give them sorted by length. */
 void mont_batch_products(const mont_ring *ring, uint64_t *out, const uint64_t *x, const int64_t *indices,
@@ -189,42 +195,45 @@ void mont_batch_products(const mont_ring *ring, uint64_t *out, const uint64_t *x
                          uint64_t *work);
 /* out[place[u]] = x[s]^(2^(k (l-1))) ... x[s+l-2]^(2^k) x[s+l-1] with s = start[u], l = length[u], k = shift. */
 void mont_batch_horner(const mont_ring *ring, uint64_t *out, const uint64_t *x, const int64_t *start,
-                       const int64_t *length, const int64_t *place, size_t units, unsigned shift, uint64_t *work);
+                       const int64_t *length, const int64_t *place, size_t units, unsigned shift,
+                       uint64_t *work);
 /* out[i] = x^(2^(step i)). */
 void mont_powers_of_two(const mont_ring *ring, uint64_t *out, const uint64_t *x, unsigned step, size_t count,
                         uint64_t *work);
 /* Row i of the table: base[i]^j at entry j, for j below 2^window. */
-void mont_table_build(const mont_ring *ring, uint64_t *table, const uint64_t *bases, size_t rows, unsigned window,
-                      uint64_t *work);
+void mont_table_build(const mont_ring *ring, uint64_t *table, const uint64_t *bases, size_t rows,
+                      unsigned window, uint64_t *work);
 /* out[i] = product over r of entry ((e[i] >> window r) mod 2^window) of row r, times entry extra_bits[i] (0 or 1) of
  * the row `extra` unless that is NULL. Secret: e, extra_bits. */
-void mont_table_power(const mont_ring *ring, uint64_t *out, const uint64_t *table, size_t rows, unsigned window,
-                      const uint64_t *extra, const uint64_t *e, size_t e_words, const uint8_t *extra_bits, size_t count,
-                      uint64_t *work);
+void mont_table_power(const mont_ring *ring, uint64_t *out, const uint64_t *table, size_t rows,
+                      unsigned window, const uint64_t *extra, const uint64_t *e, size_t e_words,
+                      const uint8_t *extra_bits, size_t count, uint64_t *work);
 
 /* ---- convert.c: plain numbers and the key owner's glue; `work` as above with MONT_VECTORS_CONVERT ---- */
 
 /* plain (2*words words, below m^2) -> packed Montgomery rows. Returns count, or the index of the first number >= m^2. */
-size_t mont_batch_from_plain(const mont_ring *ring, uint64_t *out, const uint64_t *plain, size_t count, uint64_t *work);
-void mont_batch_to_plain(const mont_ring *ring, uint64_t *plain, const uint64_t *x, size_t count, uint64_t *work);
+size_t mont_batch_from_plain(const mont_ring *ring, uint64_t *out, const uint64_t *plain, size_t count,
+                             uint64_t *work);
+void mont_batch_to_plain(const mont_ring *ring, uint64_t *plain, const uint64_t *x, size_t count,
+                         uint64_t *work);
 /* Index of the first k (words words each) not below m, or count. Time does not follow the numbers, only the result. */
 size_t mont_first_not_below(const mont_ring *ring, const uint64_t *k, size_t count);
 /* ring is modulo p^2; x are packed rows modulo (p q)^2 with x_words words a half; q has ring->w.words words, q_rr is
  * q R64^2 mod p; `change` is the packed constant that replaces the big ring's R by this one's. Needs q < R64. */
-void mont_batch_reduce(const mont_ring *ring, uint64_t *out, const uint64_t *x, size_t x_words, const uint64_t *q_rr,
-                       const uint64_t *change, size_t count, uint64_t *work);
+void mont_batch_reduce(const mont_ring *ring, uint64_t *out, const uint64_t *x, size_t x_words,
+                       const uint64_t *q_rr, const uint64_t *change, size_t count, uint64_t *work);
 /* ring is modulo n^2, x are packed rows modulo f^2 with f_words words a half: the same integers as packed pairs modulo
  * n^2, without a division. Needs f^2 < (wraps + 1) n; `wraps` is public. 2 f_words is words or words + 1. */
-void mont_batch_embed(const mont_ring *ring, uint64_t *out, const uint64_t *x, const uint64_t *f, size_t f_words,
-                      unsigned wraps, size_t count);
+void mont_batch_embed(const mont_ring *ring, uint64_t *out, const uint64_t *x, const uint64_t *f,
+                      size_t f_words, unsigned wraps, size_t count);
 /* out[i] = h L(x[i]) mod m (words words each) where x = 1 + m L(x); h plain below m. Returns count, or the index of
  * the first x that is not 1 modulo m. */
-size_t mont_batch_log(const mont_ring *ring, uint64_t *out, const uint64_t *x, const uint64_t *h, size_t count,
-                      uint64_t *work);
+size_t mont_batch_log(const mont_ring *ring, uint64_t *out, const uint64_t *x, const uint64_t *h,
+                      size_t count, uint64_t *work);
 /* The number below p q (out_words words) that is a[i] mod p and b[i] mod q: a below p = ring's m, b below q, all of
  * ring->w.words words; q_inv_r = R64/q mod p. */
-void mont_batch_garner(const mont_ring *ring, uint64_t *out, size_t out_words, const uint64_t *a, const uint64_t *b,
-                       const uint64_t *q, const uint64_t *q_inv_r, size_t count);
+void mont_batch_garner(const mont_ring *ring, uint64_t *out, size_t out_words, const uint64_t *a,
+                       const uint64_t *b, const uint64_t *q, const uint64_t *q_inv_r, size_t count);
 
 /* 64-bit words to limbs of `bits` bits (32 to 64); what does not fit must be zero. Limb i goes to out[i*step]. */
 void mont_to_limbs(uint64_t *out, size_t step, size_t limbs, unsigned bits, const uint64_t *words, size_t n);

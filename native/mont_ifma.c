@@ -13,15 +13,15 @@ typedef __m512i V;
 
 enum { BLOCK = 5, COLUMNS = 2 * BLOCK, LIMB_BITS = 52, LANES = 8, SPARE_BITS = 4 };
 
-#define INLINE static inline __attribute__((always_inline))
-#define UNROLL _Pragma("GCC unroll 16")
-#define LOW(c, a, b) _mm512_madd52lo_epu64(c, a, b)
+#define INLINE        static inline __attribute__((always_inline))
+#define UNROLL        _Pragma("GCC unroll 16")
+#define LOW(c, a, b)  _mm512_madd52lo_epu64(c, a, b)
 #define HIGH(c, a, b) _mm512_madd52hi_epu64(c, a, b)
-#define ADD(a, b) _mm512_add_epi64(a, b)
-#define SUB(a, b) _mm512_sub_epi64(a, b)
-#define ALL(x) _mm512_set1_epi64((long long)(x))
-#define ZERO _mm512_setzero_si512()
-#define MASK52 (((uint64_t)1 << LIMB_BITS) - 1)
+#define ADD(a, b)     _mm512_add_epi64(a, b)
+#define SUB(a, b)     _mm512_sub_epi64(a, b)
+#define ALL(x)        _mm512_set1_epi64((long long)(x))
+#define ZERO          _mm512_setzero_si512()
+#define MASK52        (((uint64_t)1 << LIMB_BITS) - 1)
 
 /* Ten columns of limb products in registers. The upper halves wait apart, one column further left than they are kept:
  * no multiply-add then has to wait for another one. A column takes at most 6 * limbs terms below 2^52, so 64 bits are
@@ -122,7 +122,8 @@ INLINE void sqr_reduce(V *out, V *q, const V *a, const uint64_t *m, V n0, int bl
   UNROLL for (int t = 0; t < BLOCK + 1; t++) carry[t] = ZERO;
   for (int k = 0; k < 2 * blocks - 1; k++) {
     clear_columns(&c);
-    for (int i = k < blocks ? 0 : k - blocks + 1; 2 * i < k; i++) block_mul(&c, a + BLOCK * i, a + BLOCK * (k - i));
+    for (int i = k < blocks ? 0 : k - blocks + 1; 2 * i < k; i++)
+      block_mul(&c, a + BLOCK * i, a + BLOCK * (k - i));
     gather(&c);
     UNROLL for (int t = 0; t < COLUMNS; t++) c.low[t] = ADD(c.low[t], c.low[t]);
     UNROLL for (int t = 0; t < BLOCK; t++) c.low[t] = ADD(c.low[t], carry[t]);
@@ -144,8 +145,7 @@ INLINE void second_half(V *out, V *w, const V *a0, const V *b1, const V *a1, con
   clear_columns(&c);
   for (int k = 0; k < 2 * blocks - 1; k++) {
     int first = k < blocks ? 0 : k - blocks + 1, last = k < blocks ? k : blocks - 1;
-    if (k < blocks)
-      UNROLL for (int t = 0; t < BLOCK; t++) {
+    if (k < blocks) UNROLL for (int t = 0; t < BLOCK; t++) {
         V minus_q = ADD(SUB(ALL(MASK52), q[BLOCK * k + t]), ALL(ring->minus_r[BLOCK * k + t]));
         c.low[t] = ADD(c.low[t], minus_q);
       }
@@ -160,7 +160,8 @@ INLINE void second_half(V *out, V *w, const V *a0, const V *b1, const V *a1, con
 
 /* out = a + b + carry (lane by lane) minus i * step * m for the largest i <= most (1 or 2) that leaves it non-negative; b
  * may be NULL. Returns i in every lane. The candidates are computed side by side. out may be a or b. */
-INLINE V add_reduce(const mont_ring *ring, V *out, const V *a, const V *b, V carry, int step, int most, V *work) {
+INLINE V add_reduce(const mont_ring *ring, V *out, const V *a, const V *b, V carry, int step, int most,
+                    V *work) {
   int limbs = (int)ring->limbs;
   V *once = work, *twice = work + limbs;
   V c0 = carry, c1 = carry, c2 = carry, mask = ALL(MASK52);
@@ -177,7 +178,8 @@ INLINE V add_reduce(const mont_ring *ring, V *out, const V *a, const V *b, V car
     twice[i] = _mm512_and_si512(c2, mask);
     c2 = _mm512_srai_epi64(c2, LIMB_BITS);
   }
-  __mmask8 fits1 = _mm512_cmpge_epi64_mask(c1, ZERO), fits2 = most < 2 ? 0 : _mm512_cmpge_epi64_mask(c2, ZERO);
+  __mmask8 fits1 = _mm512_cmpge_epi64_mask(c1, ZERO),
+           fits2 = most < 2 ? 0 : _mm512_cmpge_epi64_mask(c2, ZERO);
   for (int i = 0; i < limbs; i++) {
     out[i] = _mm512_mask_mov_epi64(out[i], fits1, once[i]);
     if (most == 2) out[i] = _mm512_mask_mov_epi64(out[i], fits2, twice[i]);
@@ -208,7 +210,8 @@ static size_t padded_limbs(const mont_ring *ring) { return (size_t)ring->limbs +
 /* Four halves for a square (q, w, x0, 2 x1); three and what write_half needs to store. */
 static size_t scratch_ifma(const mont_ring *ring) { return 4 * padded_limbs(ring) * LANES; }
 
-static void mul_ifma(const mont_ring *ring, uint64_t *out, const uint64_t *a, const uint64_t *b, uint64_t *work) {
+static void mul_ifma(const mont_ring *ring, uint64_t *out, const uint64_t *a, const uint64_t *b,
+                     uint64_t *work) {
   size_t limbs = ring->limbs;
   V *q = (V *)work, *w = q + limbs, *first = w + limbs;
   const V *a0 = (const V *)a, *b0 = (const V *)b, *a1 = a0 + limbs, *b1 = b0 + limbs;
@@ -237,20 +240,25 @@ static void sqr_ifma(const mont_ring *ring, uint64_t *out, const uint64_t *a, ui
   verify_half(ring, r), verify_half(ring, r + limbs);
 }
 
-static void half_mul_ifma(const mont_ring *ring, uint64_t *out, const uint64_t *a, const uint64_t *b, uint64_t *work) {
-  mul_reduce((V *)out, (V *)work, (const V *)a, (const V *)b, ring->m, ALL(ring->n0), (int)ring->limbs / BLOCK);
+static void half_mul_ifma(const mont_ring *ring, uint64_t *out, const uint64_t *a, const uint64_t *b,
+                          uint64_t *work) {
+  mul_reduce((V *)out, (V *)work, (const V *)a, (const V *)b, ring->m, ALL(ring->n0),
+             (int)ring->limbs / BLOCK);
   verify_half(ring, (V *)out);
 }
 
-static void half_add_ifma(const mont_ring *ring, uint64_t *out, const uint64_t *a, const uint64_t *b, uint64_t *work) {
+static void half_add_ifma(const mont_ring *ring, uint64_t *out, const uint64_t *a, const uint64_t *b,
+                          uint64_t *work) {
   add_reduce(ring, (V *)out, (const V *)a, (const V *)b, ZERO, 2, 1, (V *)work);
   verify_half(ring, (V *)out);
 }
 
-static void add_ifma(const mont_ring *ring, uint64_t *out, const uint64_t *a, const uint64_t *b, uint64_t *work) {
+static void add_ifma(const mont_ring *ring, uint64_t *out, const uint64_t *a, const uint64_t *b,
+                     uint64_t *work) {
   size_t half = ring->half;
   V lost = add_reduce(ring, (V *)out, (const V *)a, (const V *)b, ZERO, 2, 1, (V *)work);
-  add_reduce(ring, (V *)(out + half), (const V *)(a + half), (const V *)(b + half), ADD(lost, lost), 2, 2, (V *)work);
+  add_reduce(ring, (V *)(out + half), (const V *)(a + half), (const V *)(b + half), ADD(lost, lost), 2, 2,
+             (V *)work);
   verify_half(ring, (V *)out), verify_half(ring, (V *)(out + half));
 }
 
@@ -279,7 +287,8 @@ INLINE void transpose(V *x) {
 enum { STRETCH_WORDS = 13, STRETCH_LIMBS = 16 };
 static size_t stretches(const mont_ring *ring) { return (ring->limbs + STRETCH_LIMBS - 1) / STRETCH_LIMBS; }
 
-static void half_load_ifma(const mont_ring *ring, uint64_t *half, const uint64_t *const *rows, uint64_t *work) {
+static void half_load_ifma(const mont_ring *ring, uint64_t *half, const uint64_t *const *rows,
+                           uint64_t *work) {
   size_t n = ring->w.words, words_needed = stretches(ring) * STRETCH_WORDS + 1;
   V *words = (V *)work, *out = (V *)half;
   for (size_t j = 0; j < n; j += 8) {
@@ -292,7 +301,8 @@ static void half_load_ifma(const mont_ring *ring, uint64_t *half, const uint64_t
     UNROLL for (int i = 0; i < STRETCH_LIMBS; i++) {
       int j = i * LIMB_BITS / 64, shift = i * LIMB_BITS % 64;
       V limb = _mm512_srli_epi64(words[j], (unsigned)shift);
-      if (shift + LIMB_BITS > 64) limb = _mm512_or_si512(limb, _mm512_slli_epi64(words[j + 1], (unsigned)(64 - shift)));
+      if (shift + LIMB_BITS > 64)
+        limb = _mm512_or_si512(limb, _mm512_slli_epi64(words[j + 1], (unsigned)(64 - shift)));
       if (at + (size_t)i < ring->limbs) out[at + (size_t)i] = _mm512_and_si512(limb, ALL(MASK52));
     }
 }
@@ -315,16 +325,19 @@ static void write_half(const mont_ring *ring, uint64_t *const *rows, size_t offs
       word[j] = _mm512_or_si512(_mm512_srli_epi64(limbs[i], (unsigned)shift),
                                 _mm512_slli_epi64(limbs[i + 1], (unsigned)(LIMB_BITS - shift)));
       if (2 * LIMB_BITS - shift < 64)
-        word[j] = _mm512_or_si512(word[j], _mm512_slli_epi64(limbs[i + 2], (unsigned)(2 * LIMB_BITS - shift)));
+        word[j] =
+            _mm512_or_si512(word[j], _mm512_slli_epi64(limbs[i + 2], (unsigned)(2 * LIMB_BITS - shift)));
     }
   for (size_t j = 0; j < n; j += 8) {
     __mmask8 inside = n - j < 8 ? (__mmask8)((1u << (n - j)) - 1) : 0xff;
     transpose(words + j);
-    UNROLL for (int i = 0; i < 8; i++) _mm512_mask_storeu_epi64(rows[i] + offset + j, inside, words[j + (size_t)i]);
+    UNROLL for (int i = 0; i < 8; i++)
+        _mm512_mask_storeu_epi64(rows[i] + offset + j, inside, words[j + (size_t)i]);
   }
 }
 
-static void half_store_ifma(const mont_ring *ring, uint64_t *const *rows, const uint64_t *half, uint64_t *work) {
+static void half_store_ifma(const mont_ring *ring, uint64_t *const *rows, const uint64_t *half,
+                            uint64_t *work) {
   V *canonical = (V *)work, *spare = canonical + padded_limbs(ring);
   add_reduce(ring, canonical, (const V *)half, NULL, ZERO, 1, 1, spare);
   write_half(ring, rows, 0, canonical, spare);
@@ -340,7 +353,8 @@ static void store_ifma(const mont_ring *ring, uint64_t *const *rows, const uint6
 
 /* ---- tables ---- */
 
-static void select_ifma(const mont_ring *ring, uint64_t *out, const uint64_t *table, size_t count, uint64_t digit) {
+static void select_ifma(const mont_ring *ring, uint64_t *out, const uint64_t *table, size_t count,
+                        uint64_t digit) {
   enum { AT_ONCE = 10 };
   size_t size = 2 * (size_t)ring->limbs;
   V wanted = ALL(digit);
@@ -352,11 +366,12 @@ static void select_ifma(const mont_ring *ring, uint64_t *out, const uint64_t *ta
       __mmask8 hit = _mm512_cmpeq_epi64_mask(wanted, ALL(entry));
       UNROLL for (int i = 0; i < AT_ONCE; i++) found[i] = _mm512_mask_mov_epi64(found[i], hit, row[i]);
     }
-    UNROLL for (int i = 0; i < AT_ONCE; i++) ((V *)out)[first + i] = found[i];
+    UNROLL for (int i = 0; i < AT_ONCE; i++)((V *)out)[first + i] = found[i];
   }
 }
 
-static void pick_ifma_vartime(const mont_ring *ring, uint64_t *out, const uint64_t *table, const uint32_t *digits) {
+static void pick_ifma_vartime(const mont_ring *ring, uint64_t *out, const uint64_t *table,
+                              const uint32_t *digits) {
   size_t size = 2 * ring->half;
   uint64_t where[LANES];
   for (size_t l = 0; l < LANES; l++) where[l] = digits[l] * size + l;
@@ -369,7 +384,8 @@ static void pick_ifma_vartime(const mont_ring *ring, uint64_t *out, const uint64
  * a time, and reads the whole row whatever the digits are. */
 static size_t row_words_ifma(const mont_ring *ring, size_t entries) { return entries * 2 * ring->limbs; }
 
-static void row_put_ifma(const mont_ring *ring, uint64_t *row, size_t entries, size_t entry, const uint64_t *packed) {
+static void row_put_ifma(const mont_ring *ring, uint64_t *row, size_t entries, size_t entry,
+                         const uint64_t *packed) {
   size_t n = ring->w.words, limbs = ring->limbs;
   mont_to_limbs(row + entry, entries, limbs, LIMB_BITS, packed, n);
   mont_to_limbs(row + limbs * entries + entry, entries, limbs, LIMB_BITS, packed + n, n);

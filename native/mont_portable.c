@@ -13,7 +13,8 @@ typedef struct {
   u128 lo, hi;
 } column;
 
-static inline void column_add(column *c, const uint64_t *a, const uint64_t *b, size_t k, size_t first, size_t end) {
+static inline void column_add(column *c, const uint64_t *a, const uint64_t *b, size_t k, size_t first,
+                              size_t end) {
   u128 lo = c->lo, hi = c->hi;
 #pragma GCC unroll 8
   for (size_t i = first; i < end; i++) {
@@ -93,8 +94,8 @@ void mont_words_negate(const mont_words *w, uint64_t *out, const uint64_t *a) {
   mont_words_cond_sub(out, &top, w->m, w->words); /* -0 is m so far */
 }
 
-void mont_words_mul_add(uint64_t *out, const uint64_t *a, size_t na, const uint64_t *b, size_t nb, const uint64_t *c,
-                        size_t nc) {
+void mont_words_mul_add(uint64_t *out, const uint64_t *a, size_t na, const uint64_t *b, size_t nb,
+                        const uint64_t *c, size_t nc) {
   column s = {0, 0};
   for (size_t k = 0; k < na + nb; k++) {
     if (k + 1 < na + nb) column_add(&s, a, b, k, first_of(k, nb), end_of(k, na));
@@ -106,7 +107,8 @@ void mont_words_mul_add(uint64_t *out, const uint64_t *a, size_t na, const uint6
 
 /* t = the upper words of a b + (q so that the sum is a multiple of R64) m, and the carry out of them; a b/R64 mod m up
  * to one m. */
-static uint64_t mul_reduce(const mont_words *w, uint64_t *t, uint64_t *q, const uint64_t *a, const uint64_t *b) {
+static uint64_t mul_reduce(const mont_words *w, uint64_t *t, uint64_t *q, const uint64_t *a,
+                           const uint64_t *b) {
   size_t n = w->words;
   column c = {0, 0};
   for (size_t k = 0; k < n; k++) {
@@ -196,7 +198,8 @@ static uint64_t sqr_reduce(const mont_words *w, uint64_t *t, uint64_t *q, const 
 /* out = REDC(a0 b1 + a1 b0 - q) + lost mod m; a1 == NULL stands for a square, 2 a0 b1. `lost` (0 or 1) is the m that was
  * taken off x0. Before the subtractions it is below 2(m-1)^2/R + (R - 1 - q + minus_r)/R + m + 1 < 3m + 1. */
 static inline void second_half(const mont_ring *ring, uint64_t *out, const uint64_t *a0, const uint64_t *b1,
-                               const uint64_t *a1, const uint64_t *b0, const uint64_t *q, uint64_t lost, uint64_t *w) {
+                               const uint64_t *a1, const uint64_t *b0, const uint64_t *q, uint64_t lost,
+                               uint64_t *w) {
   size_t n = ring->w.words;
   const uint64_t *m = ring->w.m;
   column c = {0, 0};
@@ -225,7 +228,8 @@ static inline void second_half(const mont_ring *ring, uint64_t *out, const uint6
   VERIFY(top == 0 && mont_words_less(out, m, n));
 }
 
-static void mul_portable(const mont_ring *ring, uint64_t *out, const uint64_t *a, const uint64_t *b, uint64_t *work) {
+static void mul_portable(const mont_ring *ring, uint64_t *out, const uint64_t *a, const uint64_t *b,
+                         uint64_t *work) {
   size_t n = ring->w.words;
   uint64_t *q = work, *w = work + n, *t = work + 2 * n;
   uint64_t top = mul_reduce(&ring->w, t, q, a, b);
@@ -255,7 +259,8 @@ static void half_add_portable(const mont_ring *ring, uint64_t *out, const uint64
   mont_words_add(&ring->w, out, a, b);
 }
 
-static void add_portable(const mont_ring *ring, uint64_t *out, const uint64_t *a, const uint64_t *b, uint64_t *work) {
+static void add_portable(const mont_ring *ring, uint64_t *out, const uint64_t *a, const uint64_t *b,
+                         uint64_t *work) {
   size_t n = ring->w.words;
   uint64_t carry = 0;
   for (size_t i = 0; i < n; i++) {
@@ -270,22 +275,26 @@ static void add_portable(const mont_ring *ring, uint64_t *out, const uint64_t *a
   memcpy(out, work, n * sizeof *out);
 }
 
-static void half_load_portable(const mont_ring *ring, uint64_t *half, const uint64_t *const *rows, uint64_t *work) {
+static void half_load_portable(const mont_ring *ring, uint64_t *half, const uint64_t *const *rows,
+                               uint64_t *work) {
   (void)work;
   memcpy(half, rows[0], ring->w.words * sizeof *half);
 }
 
-static void half_store_portable(const mont_ring *ring, uint64_t *const *rows, const uint64_t *half, uint64_t *work) {
+static void half_store_portable(const mont_ring *ring, uint64_t *const *rows, const uint64_t *half,
+                                uint64_t *work) {
   (void)work;
   memcpy(rows[0], half, ring->w.words * sizeof *half);
 }
 
-static void load_portable(const mont_ring *ring, uint64_t *vector, const uint64_t *const *rows, uint64_t *work) {
+static void load_portable(const mont_ring *ring, uint64_t *vector, const uint64_t *const *rows,
+                          uint64_t *work) {
   (void)work;
   memcpy(vector, rows[0], 2 * ring->w.words * sizeof *vector);
 }
 
-static void store_portable(const mont_ring *ring, uint64_t *const *rows, const uint64_t *vector, uint64_t *work) {
+static void store_portable(const mont_ring *ring, uint64_t *const *rows, const uint64_t *vector,
+                           uint64_t *work) {
   (void)work;
   memcpy(rows[0], vector, 2 * ring->w.words * sizeof *vector);
 }

@@ -13,29 +13,43 @@ says so; building a ring or a table uses Python integers and is not covered.
 from __future__ import annotations
 
 import os
-import sys
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable
 from functools import cache
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 import gmpy2
 import numpy as np
 from numpy.typing import NDArray
 
-from vflcrypto import _native
+from . import _native
+from .batches import (
+    T,
+    Words,
+    aligned_words,
+    bit_length,
+    check_indptr,
+    even_spans,
+    exponent_rows,
+    fitted_exponents,
+    int64_vector,
+    public_window,
+    rows_of,
+    run,
+    spans,
+    thread_count,
+    to_words,
+    uint64_rows,
+    usable_cores,
+    word_count,
+)
 
 __all__ = ["CrtRings", "Elements", "FixedBaseTable", "Ring", "backends", "cpu_features", "usable_cores"]
 
-Words: TypeAlias = NDArray[np.uint64]
 Elements: TypeAlias = NDArray[np.uint64]
-T = TypeVar("T")
-
 MAX_MODULUS_BITS = 8192
 DEFAULT_WINDOW = 6  # of a fixed-base table: more would save products but outgrow the caches
 SECRET_WINDOW = 4  # of a secret exponent: its table is read whole once per window and should stay close
-SQUARE_COST = 0.72  # of a square, in products; only the choice of a public window hangs on it
 MAX_RATIO = 64  # between p and q; keys have factors of equal length, toy keys come close
 UNIT_LENGTH = 256  # a longer segment is cut into units, so that no lane waits long for another
 
@@ -73,58 +87,6 @@ def _choose_backend(name: str | None) -> str:
     return name
 
 
-def usable_cores() -> int:
-    """Cores this process may use: affinity, bounded by OMP_NUM_THREADS and by threadpoolctl's OpenMP limit."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
-    wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    if wanted.isdigit():
-        cores = min(cores, int(wanted))
-    if "threadpoolctl" in sys.modules:
-        pools = sys.modules["threadpoolctl"].threadpool_info()
-        cores = min([cores, *(p["num_threads"] for p in pools if p["user_api"] == "openmp")])
-    return max(cores, 1)
-
-
-def _threads(n_jobs: int | None) -> int:
-    if n_jobs is None:
-        return 1
-    if n_jobs == 0 or n_jobs < -1:
-        raise ValueError(f"n_jobs must be a positive number of threads or -1 for every core, got {n_jobs}")
-    return usable_cores() if n_jobs == -1 else int(n_jobs)
-
-
-def _run(task: Callable[[int, int], T], spans: Sequence[tuple[int, int]], threads: int) -> list[T]:
-    """Calls task(start, stop) for every span, on threads that end with the call (so a later fork is safe)."""
-    if threads == 1 or len(spans) == 1:
-        return [task(start, stop) for start, stop in spans]
-    with ThreadPoolExecutor(min(threads, len(spans))) as pool:
-        return list(pool.map(task, *zip(*spans, strict=True)))
-
-
-def _spans(count: int, threads: int, lanes: int) -> list[tuple[int, int]]:
-    """[0, count) in at most `threads` pieces of whole vectors."""
-    vectors = -(-count // lanes)
-    pieces = max(min(threads, vectors), 1)
-    edges = [min(vectors * i // pieces * lanes, count) for i in range(pieces + 1)]
-    return list(zip(edges, edges[1:], strict=False))
-
-
-def _words(value: int, count: int) -> Words:
-    return np.frombuffer(value.to_bytes(8 * count, "little"), dtype="<u8").astype(np.uint64)
-
-
-def _word_count(bits: int) -> int:
-    return -(-bits // 64)
-
-
-def _aligned(count: int) -> Words:
-    """An uninitialised array that begins on a cache line."""
-    block = np.empty(count + 8, dtype=np.uint64)
-    skip = -(block.ctypes.data // 8) % 8
-    return block[skip : skip + count]
-
-
 # ---- one modulus ----
 
 
@@ -145,7 +107,7 @@ class Ring:
             raise ValueError(f"a modulus has at most {MAX_MODULUS_BITS} bits, got {modulus.bit_length()}")
         self.modulus = modulus
         self.backend = _choose_backend(backend)
-        self.words = _word_count(modulus.bit_length())
+        self.words = word_count(modulus.bit_length())
         self.row_bytes = 16 * self.words
         self._native = _native.Ring(self.backend, modulus.to_bytes(8 * self.words, "little"))
 
@@ -220,7 +182,9 @@ class Ring:
         """a * b, element by element; a batch of one serves every element of the other."""
         a, b = self._checked(a), self._checked(b)
         out = self.empty(self._common_count(len(a), len(b)))
-        self._split(lambda i, j: self._native.mul(out[i:j], _part(a, i, j), _part(b, i, j)), len(out), n_jobs)
+        self._split(
+            lambda i, j: self._native.mul(out[i:j], rows_of(a, i, j), rows_of(b, i, j)), len(out), n_jobs
+        )
         return out
 
     def add(self, a: Elements, b: Elements, n_jobs: int = 1) -> Elements:
@@ -238,11 +202,11 @@ class Ring:
         k : uint64 (count, words), plain integers below the modulus; x may have one element.
         """
         x = self._checked(x)
-        k = _uint64_rows(k, self.words, "messages")
+        k = uint64_rows(k, self.words, "messages")
         if len(x) not in (1, len(k)):
             raise ValueError(f"{len(k)} messages do not match {len(x)} elements")
         out = self.empty(len(k))
-        self._split(lambda i, j: self._native.message(out[i:j], _part(x, i, j), k[i:j]), len(k), n_jobs)
+        self._split(lambda i, j: self._native.message(out[i:j], rows_of(x, i, j), k[i:j]), len(k), n_jobs)
         return out
 
     # -- powers --
@@ -253,16 +217,16 @@ class Ring:
         exponents : one int, or uint64 (count, e_words) little-endian words, or uint64 (1, e_words) for all.
         """
         x = self._checked(x)
-        e = _exponent_rows(exponents)
-        bits = _bit_length(e)
+        e = exponent_rows(exponents)
+        bits = bit_length(e)
         count = self._common_count(len(x), len(e))
         out = self.empty(count)
-        e = np.ascontiguousarray(e[:, : _word_count(bits)])
-        shared, window = int(len(e) == 1), _public_window(bits)
+        e = np.ascontiguousarray(e[:, : word_count(bits)])
+        shared, window = int(len(e) == 1), public_window(bits)
 
         def task(i: int, j: int) -> None:
             part = e if shared else e[i:j]
-            self._native.pow_vartime(out[i:j], _part(x, i, j), part, shared, bits, window)
+            self._native.pow_vartime(out[i:j], rows_of(x, i, j), part, shared, bits, window)
 
         self._split(task, count, n_jobs)
         return out
@@ -272,7 +236,7 @@ class Ring:
         x = self._checked(x)
         if exponent < 0 or exponent >> exponent_bits:
             raise ValueError(f"the exponent is negative or has more than {exponent_bits} bits")
-        e = _words(exponent, _word_count(exponent_bits))
+        e = to_words(exponent, word_count(exponent_bits))
         out = self.empty(len(x))
         window = min(SECRET_WINDOW, max(exponent_bits, 1))
         self._split(
@@ -321,10 +285,10 @@ class Ring:
         a vector end together, and threads share the units. Time follows indptr and indices, not the elements.
         """
         x = self._checked(x)
-        indptr, indices = _int64(indptr, "indptr"), _int64(indices, "indices")
-        _check_indptr(indptr, len(indices))
+        indptr, indices = int64_vector(indptr, "indptr"), int64_vector(indices, "indices")
+        check_indptr(indptr, len(indices))
         start, length = indptr[:-1], np.diff(indptr)
-        threads = _threads(n_jobs)
+        threads = thread_count(n_jobs)
         slots = 2 * self._native.lanes * threads
         # At least 2, so that every level of the recursion is shorter than the one before.
         limit = min(max(-(-int(length.sum()) // slots), self._native.lanes, 2), UNIT_LENGTH)
@@ -340,7 +304,12 @@ class Ring:
         return self.product_segments(units, first, np.arange(first[-1]), n_jobs)
 
     def _products(
-        self, x: Elements, indices: Words, start: NDArray[np.int64], length: NDArray[np.int64], threads: int
+        self,
+        x: Elements,
+        indices: NDArray[np.int64],
+        start: NDArray[np.int64],
+        length: NDArray[np.int64],
+        threads: int,
     ) -> Elements:
         out = self.empty(len(length))
         place = np.argsort(-length, kind="stable")
@@ -349,7 +318,7 @@ class Ring:
         def task(i: int, j: int) -> None:
             self._native.products(out, x, indices, start[i:j], length[i:j], place[i:j])
 
-        _run(task, _even_spans(length + 1, threads, self._native.lanes), threads)
+        run(task, even_spans(length + 1, threads, self._native.lanes), threads)
         return out
 
     def horner(self, x: Elements, indptr: NDArray[np.integer], shift_bits: int, n_jobs: int = 1) -> Elements:
@@ -358,95 +327,34 @@ class Ring:
         Joins packed plaintexts: the first of a segment ends in the highest slot. An empty segment gives one.
         """
         x = self._checked(x)
-        indptr = _int64(indptr, "indptr")
-        _check_indptr(indptr, len(x))
+        indptr = int64_vector(indptr, "indptr")
+        check_indptr(indptr, len(x))
         length = np.diff(indptr)
         place = np.argsort(-length, kind="stable")
         start, length = indptr[:-1][place], length[place]
         out = self.empty(len(length))
-        threads = _threads(n_jobs)
+        threads = thread_count(n_jobs)
 
         def task(i: int, j: int) -> None:
             self._native.horner(out, x, start[i:j], length[i:j], place[i:j], shift_bits)
 
-        _run(task, _even_spans(length + 1, threads, self._native.lanes), threads)
+        run(task, even_spans(length + 1, threads, self._native.lanes), threads)
         return out
 
     # -- helpers --
 
     def _split(self, task: Callable[[int, int], T], count: int, n_jobs: int) -> list[T]:
-        threads = _threads(n_jobs)
-        return _run(task, _spans(count, threads, self._native.lanes), threads)
+        threads = thread_count(n_jobs)
+        return run(task, spans(count, threads, self._native.lanes), threads)
 
     def _checked(self, x: Elements) -> Elements:
-        return _uint64_rows(x, 2 * self.words, "elements")
+        return uint64_rows(x, 2 * self.words, "elements")
 
     @staticmethod
     def _common_count(a: int, b: int) -> int:
         if a != b and 1 not in (a, b):
             raise ValueError(f"batches of {a} and {b} elements do not match")
         return b if a == 1 else a
-
-
-def _part(x: Words, start: int, stop: int) -> Words:
-    return x if len(x) == 1 else x[start:stop]
-
-
-def _uint64_rows(x: Words, width: int, what: str) -> Words:
-    if not isinstance(x, np.ndarray) or x.dtype != np.uint64:
-        raise TypeError(f"{what} must be a uint64 array, got {getattr(x, 'dtype', type(x).__name__)}")
-    if x.ndim != 2 or x.shape[1] != width:
-        raise ValueError(f"{what} must have shape (count, {width}), got {x.shape}")
-    return np.ascontiguousarray(x)
-
-
-def _int64(x: NDArray[np.integer], what: str) -> NDArray[np.int64]:
-    x = np.asarray(x)
-    if x.ndim != 1 or (x.dtype.kind not in "iu" and x.size):
-        raise ValueError(f"{what} must be a one-dimensional array of integers, got {x.dtype} {x.shape}")
-    return np.ascontiguousarray(x, dtype=np.int64)
-
-
-def _check_indptr(indptr: NDArray[np.int64], limit: int) -> None:
-    if len(indptr) == 0 or indptr[0] < 0 or indptr[-1] > limit or (np.diff(indptr) < 0).any():
-        raise ValueError(f"indptr must begin at 0 or later, never fall, and end at {limit} or before")
-
-
-def _exponent_rows(exponents: int | Words) -> Words:
-    if isinstance(exponents, int):
-        if exponents < 0:
-            raise ValueError("an exponent must not be negative")
-        return _words(exponents, _word_count(exponents.bit_length())).reshape(1, -1)
-    if exponents.ndim != 2:
-        raise ValueError(f"exponents must have shape (count, e_words), got {exponents.shape}")
-    return _uint64_rows(exponents, exponents.shape[1], "exponents")
-
-
-def _bit_length(e: Words) -> int:
-    """Bits of the largest row of little-endian words."""
-    largest = np.bitwise_or.reduce(e, axis=0) if len(e) else e[:0].ravel()
-    used = np.flatnonzero(largest)
-    return 0 if len(used) == 0 else 64 * int(used[-1]) + int(largest[used[-1]]).bit_length()
-
-
-def _public_window(bits: int) -> int:
-    def cost(window: int) -> float:
-        table = (2 ** (window - 1) - 1) * (SQUARE_COST + 1)
-        return table + max(-(-bits // window) - 1, 0) * (window * SQUARE_COST + 1)
-
-    return min(range(1, 7), key=cost)
-
-
-def _even_spans(work: NDArray[np.int64], threads: int, lanes: int) -> list[tuple[int, int]]:
-    """Whole vectors of units in up to 4 spans a thread, of about equal work."""
-    count = len(work)
-    if threads == 1 or count <= lanes:
-        return [(0, count)]
-    done = np.cumsum(work)
-    wanted = done[-1] * np.arange(1, 4 * threads) // (4 * threads)
-    edges = np.unique(np.concatenate([[0], -(-np.searchsorted(done, wanted) // lanes) * lanes, [count]]))
-    edges = edges[edges <= count].tolist()
-    return list(zip(edges, edges[1:], strict=False))
 
 
 # ---- one base, many exponents ----
@@ -473,11 +381,12 @@ class FixedBaseTable:
         rows = -(-exponent_bits // window)
         bases = ring.empty(rows)
         native.powers_of_two(bases, ring._checked(generator), window)
-        self._table = _aligned(rows * row_words)
+        self._table = aligned_words(rows * row_words)
         native.table_build(self._table, bases, window)
         self._row_words = row_words
-        self._extra = None if extra is None else _aligned(row_words)
+        self._extra = None
         if extra is not None:
+            self._extra = aligned_words(row_words)
             native.table_choice(self._extra, ring._checked(extra), window)
 
     def __reduce__(self) -> str:
@@ -506,7 +415,7 @@ class FixedBaseTable:
         if (extra_bits is None) != (self._extra is None):
             raise ValueError("extra_bits are needed exactly when the table has an extra element")
         rows = -(-bits // self.window)
-        e = _fitted(_exponent_rows(exponents), bits, _word_count(rows * self.window))
+        e = fitted_exponents(exponent_rows(exponents), bits, word_count(rows * self.window))
         flags = None if extra_bits is None else np.ascontiguousarray(extra_bits, dtype=np.uint8)
         if flags is not None and flags.shape != (len(e),):
             raise ValueError(f"extra_bits must have shape ({len(e)},), got {flags.shape}")
@@ -519,20 +428,6 @@ class FixedBaseTable:
 
         self.ring._split(task, len(e), n_jobs)
         return out
-
-
-def _fitted(e: Words, bits: int, words: int) -> Words:
-    """Rows below 2**bits, in exactly `words` words each."""
-    full, rest = divmod(bits, 64)
-    above = e[:, full:].copy()
-    if above.shape[1]:
-        above[:, 0] >>= np.uint64(rest)
-    if above.any():
-        raise ValueError(f"an exponent has more than {bits} bits")
-    out = np.zeros((len(e), words), dtype=np.uint64)
-    width = min(words, e.shape[1])
-    out[:, :width] = e[:, :width]
-    return out
 
 
 # ---- the key owner: n, p and q ----
@@ -555,8 +450,8 @@ class CrtRings:
         if self._wraps > MAX_RATIO:
             raise ValueError(f"one of p and q is more than {MAX_RATIO} times the other")
         self._factors = [_Factor(self.n, self.p, self.q), _Factor(self.n, self.q, self.p)]
-        self._q = _words(q, self.q.words)
-        self._q_inv_r = _words((pow(q, -1, p) << (64 * self.p.words)) % p, self.p.words)
+        self._q = to_words(q, self.q.words)
+        self._q_inv_r = to_words((pow(q, -1, p) << (64 * self.p.words)) % p, self.p.words)
 
     def __reduce__(self) -> str:
         raise TypeError("CrtRings hold a private key; pickling them would write it out")
@@ -616,7 +511,7 @@ class CrtRings:
         return out
 
     def _message(self, f: _Factor, x: Elements) -> tuple[Words, int]:
-        """The messages modulo f, h * L(x**(f-1) mod f**2) with L(1 + f k) = k, and how many are right from the start."""
+        """The messages modulo f, h * L(x**(f-1) mod f**2) with L(1 + f k) = k; and the first bad index, or len(x)."""
         ring = f.ring
         power = ring.pow_secret(self._reduce(f, x), ring.modulus - 1, ring.modulus.bit_length())
         out = np.empty((len(x), ring.words), dtype=np.uint64)
@@ -630,9 +525,9 @@ class _Factor:
         f, g, square = ring.modulus, other.modulus, ring.modulus**2
         r, r_big = pow(2, ring._native.r_bits, square), pow(2, big._native.r_bits, square)
         self.ring = ring
-        self.modulus = _words(f, ring.words)
-        self.other_rr = _words((g << (128 * ring.words)) % f, ring.words)
+        self.modulus = to_words(f, ring.words)
+        self.other_rr = to_words((g << (128 * ring.words)) % f, ring.words)
         self.change = ring.from_ints([r * pow(r_big, -1, square) % square])  # x R_n -> x R
-        self.h = _words(pow(-g, -1, f), ring.words)  # 1 / L((1 + n)**(f-1) mod f**2)
+        self.h = to_words(pow(-g, -1, f), ring.words)  # 1 / L((1 + n)**(f-1) mod f**2)
         # x R -> x R_n modulo f**2, and 0 modulo the other square:
         self.idempotent = big.from_ints([g**2 * (r_big * pow(g**2 * r, -1, square) % square)])

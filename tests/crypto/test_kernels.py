@@ -5,6 +5,7 @@ import random
 import numpy as np
 import pytest
 from kernel_patterns import BITS, SIZES, filled, from_words, modulus, pattern, words
+
 from vflcrypto import kernels
 from vflcrypto.kernels import Ring
 

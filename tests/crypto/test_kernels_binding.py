@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 from kernel_patterns import modulus
+
 from vflcrypto import _native, kernels
 
 W = 2  # words of the modulus in these tests
@@ -111,16 +112,16 @@ def test_damaged_numbers_and_argument_counts_raise(ring, name):
 def test_a_read_only_result_is_refused(ring, name):
     call = good_calls(ring)[name]
     call[0].flags.writeable = False
-    with pytest.raises((ValueError, BufferError), match="read-only|not writable"):
+    with pytest.raises((ValueError, BufferError), match=r"read-only|not writable"):
         getattr(ring, name)(*call)
 
 
 @pytest.mark.parametrize("big", [5, 6, 2**62, 2**63 - 1])
 def test_segments_outside_the_arrays_raise(ring, big):
     for bad in (-1, big):
-        with pytest.raises(ValueError, match="segment 0|out of range"):
+        with pytest.raises(ValueError, match=r"segment 0|out of range"):
             ring.products(rows(2), rows(5), i64(0, 1, 2, 4), i64(bad), i64(1), i64(0))
-        with pytest.raises(ValueError, match="segment 0|out of range"):
+        with pytest.raises(ValueError, match=r"segment 0|out of range"):
             ring.products(rows(2), rows(5), i64(0, 1, 2, 4), i64(0), i64(bad), i64(0))
         with pytest.raises(ValueError, match="segment 0"):
             ring.products(rows(2), rows(5), i64(0, 1, 2, 4), i64(0), i64(1), i64(bad))
@@ -132,7 +133,9 @@ def test_segments_outside_the_arrays_raise(ring, big):
             ring.horner(rows(2), rows(5), i64(bad), i64(1), i64(0), 3)
 
 
-@pytest.mark.parametrize("words", [b"", b"\3", bytes(8), b"\2" + bytes(7), b"\1" + bytes(7), b"\3" + bytes(15)])
+@pytest.mark.parametrize(
+    "words", [b"", b"\3", bytes(8), b"\2" + bytes(7), b"\1" + bytes(7), b"\3" + bytes(15)]
+)
 def test_a_damaged_modulus_raises(words):
     for backend in kernels.backends():
         with pytest.raises(ValueError, match="modulus"):
@@ -154,7 +157,9 @@ def test_an_unknown_backend_raises_and_lists_those_that_run():
 def backend_in_a_new_process(value):
     code = "from vflcrypto.kernels import Ring; print(Ring(15).backend)"
     environment = {**os.environ, "VFL_BACKEND": value, "PYTHONPATH": os.pathsep.join(sys.path)}
-    return subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
+    )
 
 
 @pytest.mark.parametrize("backend", kernels.backends())
@@ -175,7 +180,9 @@ def test_every_backend_knows_the_known_answer():
 
 def test_a_backend_with_a_wrong_answer_is_dropped_with_a_warning(monkeypatch):
     monkeypatch.setattr(_native, "self_test", lambda name: name == "portable")
-    monkeypatch.setattr(_native, "backends", lambda: [("broken", True), ("portable", True), ("absent", False)])
+    monkeypatch.setattr(
+        _native, "backends", lambda: [("broken", True), ("portable", True), ("absent", False)]
+    )
     kernels._proven_backends.cache_clear()
     try:
         with pytest.warns(RuntimeWarning, match="'broken' gave a wrong known answer"):

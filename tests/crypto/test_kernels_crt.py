@@ -5,6 +5,7 @@ import random
 import gmpy2
 import pytest
 from kernel_patterns import SIZES, from_words
+
 from vflcrypto import kernels
 from vflcrypto.kernels import CrtRings, Ring
 

@@ -1,8 +1,11 @@
 """Segment products and Horner agree with Python loops, whatever the lengths, backends and threads."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from kernel_patterns import filled, modulus
+
 from vflcrypto import kernels
 from vflcrypto.kernels import UNIT_LENGTH, Ring
 
@@ -26,7 +29,7 @@ def segments(lengths, n_rows, seed=1):
 
 def expected_products(values, indptr, indices, square):
     out = []
-    for start, stop in zip(indptr, indptr[1:], strict=False):
+    for start, stop in pairwise(indptr):
         product = 1
         for i in indices[start:stop]:
             product = product * values[i] % square
@@ -65,7 +68,7 @@ def test_horner_agrees_with_its_formula(backend, lengths, shift, n_jobs):
     values, x = filled(ring, sum(lengths), 3)
     indptr = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
     expected = []
-    for start, stop in zip(indptr, indptr[1:], strict=False):
+    for start, stop in pairwise(indptr):
         acc = 1
         for value in values[start:stop]:
             acc = pow(acc, 2**shift, ring.modulus**2) * value % ring.modulus**2

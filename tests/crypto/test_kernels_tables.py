@@ -6,6 +6,7 @@ import random
 import numpy as np
 import pytest
 from kernel_patterns import SIZES, modulus, words
+
 from vflcrypto import kernels
 from vflcrypto.kernels import FixedBaseTable, Ring
 
@@ -93,5 +94,5 @@ def test_exponents_and_bits_that_do_not_fit_are_refused():
 def test_rings_and_tables_are_never_pickled():
     ring = Ring(modulus(100))
     for held in (ring, FixedBaseTable(ring, ring.one(), 10), kernels.CrtRings(23, 59)):
-        with pytest.raises(TypeError, match="pickl|process"):
+        with pytest.raises(TypeError, match=r"pickl|process"):
             pickle.dumps(held)

@@ -1,0 +1,163 @@
+"""What batches need before a kernel runs: threads, spans of rows, and arrays of the right shape and type.
+
+Only sizes and public numbers are looked at; of secret exponents, whether they are as short as was promised.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Words: TypeAlias = NDArray[np.uint64]
+T = TypeVar("T")
+
+SQUARE_COST = 0.75  # of a square, in products; only the choice of a public window hangs on it
+
+
+# ---- threads ----
+
+
+def usable_cores() -> int:
+    """Cores this process may use: affinity, bounded by OMP_NUM_THREADS and by threadpoolctl's OpenMP limit."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
+    wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    if wanted.isdigit():
+        cores = min(cores, int(wanted))
+    if "threadpoolctl" in sys.modules:
+        pools = sys.modules["threadpoolctl"].threadpool_info()
+        cores = min([cores, *(p["num_threads"] for p in pools if p["user_api"] == "openmp")])
+    return max(cores, 1)
+
+
+def thread_count(n_jobs: int | None) -> int:
+    """Threads that n_jobs asks for: -1 is every usable core, None is one."""
+    if n_jobs is None:
+        return 1
+    if n_jobs == 0 or n_jobs < -1:
+        raise ValueError(f"n_jobs must be a positive number of threads or -1 for every core, got {n_jobs}")
+    return usable_cores() if n_jobs == -1 else int(n_jobs)
+
+
+def run(task: Callable[[int, int], T], spans: Sequence[tuple[int, int]], threads: int) -> list[T]:
+    """Calls task(start, stop) for every span, on threads that end with the call (so a later fork is safe)."""
+    if threads == 1 or len(spans) == 1:
+        return [task(start, stop) for start, stop in spans]
+    with ThreadPoolExecutor(min(threads, len(spans))) as pool:
+        return list(pool.map(task, *zip(*spans, strict=True)))
+
+
+def spans(count: int, threads: int, lanes: int) -> list[tuple[int, int]]:
+    """[0, count) in at most `threads` pieces of whole vectors."""
+    vectors = -(-count // lanes)
+    pieces = max(min(threads, vectors), 1)
+    edges = [min(vectors * i // pieces * lanes, count) for i in range(pieces + 1)]
+    return list(pairwise(edges))
+
+
+def even_spans(work: NDArray[np.int64], threads: int, lanes: int) -> list[tuple[int, int]]:
+    """Whole vectors of units in up to 4 spans a thread, of about equal work."""
+    count = len(work)
+    if threads == 1 or count <= lanes:
+        return [(0, count)]
+    done = np.cumsum(work)
+    wanted = done[-1] * np.arange(1, 4 * threads) // (4 * threads)
+    edges = np.unique(np.concatenate([[0], -(-np.searchsorted(done, wanted) // lanes) * lanes, [count]]))
+    edges = edges[edges <= count].tolist()
+    return list(pairwise(edges))
+
+
+# ---- arrays ----
+
+
+def to_words(value: int, count: int) -> Words:
+    """An integer as little-endian 64-bit words."""
+    return np.frombuffer(value.to_bytes(8 * count, "little"), dtype="<u8").astype(np.uint64)
+
+
+def word_count(bits: int) -> int:
+    return -(-bits // 64)
+
+
+def aligned_words(count: int) -> Words:
+    """An uninitialised array that begins on a cache line."""
+    block = np.empty(count + 8, dtype=np.uint64)
+    skip = -(block.ctypes.data // 8) % 8
+    return block[skip : skip + count]
+
+
+def rows_of(x: Words, start: int, stop: int) -> Words:
+    """A span of a batch, or the one row that serves every span."""
+    return x if len(x) == 1 else x[start:stop]
+
+
+def uint64_rows(x: Words, width: int, what: str) -> Words:
+    """x, contiguous, if it is uint64 of shape (count, width)."""
+    if not isinstance(x, np.ndarray) or x.dtype != np.uint64:
+        raise TypeError(f"{what} must be a uint64 array, got {getattr(x, 'dtype', type(x).__name__)}")
+    if x.ndim != 2 or x.shape[1] != width:
+        raise ValueError(f"{what} must have shape (count, {width}), got {x.shape}")
+    return np.ascontiguousarray(x)
+
+
+def int64_vector(x: NDArray[np.integer], what: str) -> NDArray[np.int64]:
+    """x, contiguous, if it is a vector of integers of any size."""
+    x = np.asarray(x)
+    if x.ndim != 1 or (x.dtype.kind not in "iu" and x.size):
+        raise ValueError(f"{what} must be a one-dimensional array of integers, got {x.dtype} {x.shape}")
+    return np.ascontiguousarray(x, dtype=np.int64)
+
+
+def check_indptr(indptr: NDArray[np.int64], limit: int) -> None:
+    """Raises unless the segments that indptr describes follow each other inside `limit` items."""
+    if len(indptr) == 0 or indptr[0] < 0 or indptr[-1] > limit or (np.diff(indptr) < 0).any():
+        raise ValueError(f"indptr must begin at 0 or later, never fall, and end at {limit} or before")
+
+
+def exponent_rows(exponents: int | Words) -> Words:
+    """One integer as a batch of one; a batch as it is."""
+    if isinstance(exponents, int):
+        if exponents < 0:
+            raise ValueError("an exponent must not be negative")
+        return to_words(exponents, word_count(exponents.bit_length())).reshape(1, -1)
+    if exponents.ndim != 2:
+        raise ValueError(f"exponents must have shape (count, e_words), got {exponents.shape}")
+    return uint64_rows(exponents, exponents.shape[1], "exponents")
+
+
+def bit_length(e: Words) -> int:
+    """Bits of the largest row of little-endian words."""
+    largest = np.bitwise_or.reduce(e, axis=0) if len(e) else e[:0].ravel()
+    used = np.flatnonzero(largest)
+    return 0 if len(used) == 0 else 64 * int(used[-1]) + int(largest[used[-1]]).bit_length()
+
+
+def public_window(bits: int) -> int:
+    """The window that raises to a public exponent of this length with the least work."""
+
+    def cost(window: int) -> float:
+        table = (2 ** (window - 1) - 1) * (SQUARE_COST + 1)
+        return table + max(-(-bits // window) - 1, 0) * (window * SQUARE_COST + 1)
+
+    return min(range(1, 7), key=cost)
+
+
+def fitted_exponents(e: Words, bits: int, words: int) -> Words:
+    """Rows below 2**bits, in exactly `words` words each."""
+    full, rest = divmod(bits, 64)
+    above = e[:, full:].copy()
+    if above.shape[1]:
+        above[:, 0] >>= np.uint64(rest)
+    if above.any():
+        raise ValueError(f"an exponent has more than {bits} bits")
+    out = np.zeros((len(e), words), dtype=np.uint64)
+    width = min(words, e.shape[1])
+    out[:, :width] = e[:, :width]
+    return out
