@@ -113,13 +113,25 @@ void mont_batch_embed(const mont_ring *ring, uint64_t *out, const uint64_t *x, c
   mont_clear(wide, sizeof wide);
 }
 
+/* Index of the first row whose first half is not `half`, or count; only the result depends on the numbers. */
+static size_t first_other_half(const uint64_t *x, const uint64_t *half, size_t n, size_t count) {
+  size_t first = count;
+  for (size_t i = count; i-- > 0;) {
+    uint64_t different = 0;
+    for (size_t k = 0; k < n; k++) different |= x[2 * i * n + k] ^ half[k];
+    size_t bad = (size_t)(0 - ((different | (0 - different)) >> 63)); /* all ones, or zero */
+    first ^= (first ^ i) & bad;
+  }
+  return first;
+}
+
 size_t mont_batch_log(const mont_ring *ring, uint64_t *out, const uint64_t *x, const uint64_t *h,
                       size_t count, uint64_t *work) {
   /* x R = (1 + m L) R = (r0 + m r1) + m L r0 mod m^2 with (r0, r1) = R mod m^2, and r0 = R mod m. So the first half is
    * r0, and (x1 - r1) h / R is L h: one half product. */
   const mont_words *w = &ring->w;
   const mont_ops *ops = ring->ops;
-  size_t n = w->words, first = count;
+  size_t n = w->words;
   uint64_t minus_r1[MAX_WORDS], difference[MONT_MAX_LANES][MAX_WORDS], spare[MAX_WORDS];
   uint64_t *a = work, *b = a + ring->half, *scratch = b + ring->half;
   mont_words_negate(w, minus_r1, ring->one + n);
@@ -132,16 +144,14 @@ size_t mont_batch_log(const mont_ring *ring, uint64_t *out, const uint64_t *x, c
       in[l] = i + l < count ? difference[l] : ring->one;
       to[l] = i + l < count ? out + (i + l) * n : spare;
       if (i + l >= count) continue;
-      const uint64_t *row = x + (i + l) * 2 * n;
-      if (memcmp(row, ring->one, n * sizeof *row) != 0 && first == count) first = i + l;
-      mont_words_add(w, difference[l], row + n, minus_r1);
+      mont_words_add(w, difference[l], x + (2 * (i + l) + 1) * n, minus_r1);
     }
     ops->half_load(ring, a, in, scratch);
     ops->half_mul(ring, a, a, b, scratch);
     ops->half_store(ring, to, a, scratch);
   }
   mont_clear(difference, sizeof difference);
-  return first;
+  return first_other_half(x, ring->one, n, count);
 }
 
 void mont_batch_garner(const mont_ring *ring, uint64_t *out, size_t out_words, const uint64_t *a,
