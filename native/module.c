@@ -275,13 +275,13 @@ done:
 /* ---- segments ---- */
 
 /* start, length, place (arguments first .. first + 2): one item per unit, inside `limit` items and `places` rows. */
-static int good_units(const views *v, int first, size_t limit, size_t places, int allow_empty) {
+static int good_units(const views *v, int first, size_t limit, size_t places) {
   size_t units = length_of(v, first);
   const int64_t *start = v->view[first].buf, *length = v->view[first + 1].buf,
                 *place = v->view[first + 2].buf;
   if (has_rows(v, first + 1, 1, units) < 0 || has_rows(v, first + 2, 1, units) < 0) return -1;
   for (size_t u = 0; u < units; u++) {
-    int inside = start[u] >= 0 && length[u] >= !allow_empty && (uint64_t)start[u] <= limit &&
+    int inside = start[u] >= 0 && length[u] >= 0 && (uint64_t)start[u] <= limit &&
                  (uint64_t)length[u] <= limit - (size_t)start[u];
     if (inside && place[u] >= 0 && (uint64_t)place[u] < places) continue;
     PyErr_Format(PyExc_ValueError,
@@ -299,7 +299,7 @@ METHOD(products) {
   Py_ssize_t places, count;
   if (take(&v, args, nargs, 6, "wriiii") < 0) return NULL;
   if ((places = rows_of(&v, 0, row)) < 0 || (count = rows_of(&v, 1, row)) < 0 ||
-      good_units(&v, 3, length_of(&v, 2), (size_t)places, 1) < 0)
+      good_units(&v, 3, length_of(&v, 2), (size_t)places) < 0)
     goto done;
   const int64_t *indices = v.view[2].buf, *start = v.view[3].buf, *length = v.view[4].buf;
   for (size_t u = 0; u < length_of(&v, 3); u++)
@@ -326,7 +326,7 @@ METHOD(horner) {
   if (take(&v, args, nargs, 6, "wriii") < 0) return NULL;
   if ((places = rows_of(&v, 0, row)) < 0 || (count = rows_of(&v, 1, row)) < 0 ||
       (shift = small_int(args[5], "shift", 0, MAX_SHIFT)) < 0 ||
-      good_units(&v, 2, (size_t)count, (size_t)places, 1) < 0)
+      good_units(&v, 2, (size_t)count, (size_t)places) < 0)
     goto done;
   RUN(self, MONT_VECTORS_HORNER,
       mont_batch_horner(&self->ring, words_of(&v, 0), words_of(&v, 1), v.view[2].buf, v.view[3].buf,

@@ -1,6 +1,8 @@
 """Every batch function of a Ring agrees with Python's integers, on every backend, around every size."""
 
 import random
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -209,3 +211,10 @@ def test_a_non_contiguous_batch_is_understood():
     assert ring.to_ints(ring.mul(x[::2], x[::-2])) == [
         u * v % ring.modulus**2 for u, v in zip(values[::2], values[::-2], strict=True)
     ]
+
+
+def test_the_derivation_in_the_readme_runs(repo):
+    text = (repo / "native" / "README.md").read_text(encoding="utf-8")
+    code = text.split("```python\n")[1].split("```")[0]
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert ran.stdout == "right\n", ran.stderr
