@@ -45,7 +45,7 @@ check: $(INSTALLED) $(TEST_TOOLS) $(DEV_TOOLS)
 	@echo "== Types (mypy)"
 	@$(PY) -m mypy
 	@echo "== C style (clang-format)"
-	@$(BIN)/clang-format --dry-run -Werror $(NATIVE)
+	@$(BIN)/clang-format --dry-run -Werror $(NATIVE) $(wildcard native/check/*.c)
 	@echo "== All clean"
 
 bench: $(INSTALLED) $(TEST_TOOLS)
