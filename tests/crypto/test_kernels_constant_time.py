@@ -1,6 +1,7 @@
 """No branch and no address of the secret paths depends on a secret: valgrind says so of the portable kernels, the
 disassembly of the IFMA ones (which valgrind cannot run)."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -20,19 +21,16 @@ IFMA_FLAGS = [
 ESCAPES = re.compile(
     r"\b(v?ptest|ktest\w*|kortest\w*|vpgather\w*|vgather\w*|vpscatter\w*|vpmovmskb|vmovmskp\w)\b"
 )
-SECRET_KERNELS = [
-    "mul",
-    "sqr",
-    "add",
-    "half_mul",
-    "half_add",
-    "load",
-    "half_load",
-    "store",
-    "half_store",
-    "select",
-    "row_get",
-]
+SECRET_KERNELS = ["mul", "sqr", "add", "half_mul", "half_add", "load", "half_load", "store", "half_store"]
+SECRET_KERNELS += ["select", "row_get"]
+
+
+# A sanitizer's runtime is for Python, not for the tools.
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+
+
+def run(command):
+    return subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False)
 
 
 def compiler():
@@ -50,12 +48,7 @@ def checked_program(repo, tmp_path_factory):
     native, program = repo / "native", tmp_path_factory.mktemp("check") / "constant_time"
     sources = [native / "check" / "constant_time.c"]
     sources += [native / f"{name}.c" for name in ("convert", "dispatch", "exp", "mont_portable")]
-    built = subprocess.run(
-        [compiler(), "-O3", "-g", f"-I{native}", *map(str, sources), "-o", str(program)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    built = run([compiler(), "-O3", "-g", f"-I{native}", *map(str, sources), "-o", str(program)])
     if "valgrind/memcheck.h" in built.stderr:
         pytest.skip("needs valgrind/memcheck.h")
     assert built.returncode == 0, built.stderr
@@ -63,8 +56,7 @@ def checked_program(repo, tmp_path_factory):
 
 
 def memcheck(program, *arguments):
-    command = ["valgrind", "-q", "--error-exitcode=9", str(program), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return run(["valgrind", "-q", "--error-exitcode=9", str(program), *arguments])
 
 
 def test_portable_kernels_branch_and_address_independently_of_secrets(checked_program):
@@ -86,11 +78,9 @@ def ifma_functions(repo, tmp_path_factory):
     compiled = tmp_path_factory.mktemp("check") / "mont_ifma.o"
     source = str(repo / "native" / "mont_ifma.c")
     command = [compiler(), "-O3", *IFMA_FLAGS, "-c", source, "-o", str(compiled)]
-    if subprocess.run(command, capture_output=True, check=False).returncode != 0:
+    if run(command).returncode != 0:
         pytest.skip("needs a compiler for AVX-512 IFMA")
-    listing = subprocess.run(
-        ["objdump", "-d", "--no-show-raw-insn", str(compiled)], capture_output=True, text=True, check=True
-    ).stdout
+    listing = run(["objdump", "-d", "--no-show-raw-insn", str(compiled)]).stdout
     return dict(re.findall(r"^[0-9a-f]+ <(\w+)>:\n((?:.+\n)+)", listing, re.MULTILINE))
 
 
