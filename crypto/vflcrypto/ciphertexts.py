@@ -333,7 +333,7 @@ class CiphertextArray(Refusals):
             factor.bound,
         )
         factors = factor.words.reshape(prod(factor.shape[:-1]), n_terms, factor.words.shape[1])
-        columns = self.elements.reshape(n_terms, -1, self.elements.shape[1])
+        columns = self.elements.reshape(n_terms, prod(self.shape[1:]), self.elements.shape[1])
         ring = self.public_key.ring
         results = [
             linear_combinations(ring, np.ascontiguousarray(columns[:, k]), factors, n_jobs)

@@ -27,7 +27,6 @@ import numpy as np
 from . import randomness
 from .kernels import CrtRings, Elements, FixedBaseTable, Ring
 from .once import Once
-from .primes import is_safe_prime
 
 HALF, WIDE = "half", "wide"
 STATISTICAL_BITS = 128  # extra exponent bits: the distance from uniform is at most 2**-128
@@ -113,9 +112,9 @@ class PublicNoise:
 class OwnerNoise:
     """Noise drawn modulo p^2 and q^2 by who holds the private key. Always of class WIDE."""
 
-    def __init__(self, rings: CrtRings) -> None:
+    def __init__(self, rings: CrtRings, *, safe_primes: bool) -> None:
         self._rings = rings
-        self._safe = is_safe_prime(rings.p.modulus) and is_safe_prime(rings.q.modulus)
+        self._safe = safe_primes
         self._tables = Once(self._make_tables)
 
     def _make_tables(self) -> tuple[FixedBaseTable, FixedBaseTable]:

@@ -31,6 +31,7 @@ from .words import Words
 
 ALLOWED_KEY_BITS = (2048, 3072, 4096)
 DEFAULT_KEY_BITS = 3072  # 128 bits of security
+_THREADED_BITS = 512  # of a prime, from where a second thread is worth starting
 MINIMUM_GENERATED_BITS = 64  # tests only, far below anything secure
 _FINGERPRINT_DOMAIN = b"vflcrypto: Paillier public key, version 1"
 
@@ -227,7 +228,7 @@ class PublicKey:
 class PrivateKey:
     """The primes, and what only their owner can do: decrypt, and encrypt about twice as fast.
 
-    It cannot be pickled, and nothing prints it. `unsafe_private_bytes` is the one way out.
+    It cannot be pickled, and nothing prints it. `unsafe_private_bytes` is the one way out. Copies are the key itself.
     """
 
     def __init__(
@@ -238,20 +239,21 @@ class PrivateKey:
         allow_weak_key: bool = False,
         backend: str | None = None,
         textbook_noise: bool = False,
+        _known_safe: bool = False,
     ) -> None:
-        _check_primes(p, q)
+        safe = _known_safe or _check_primes(p, q)
         self._public_key = PublicKey(
-            p * q, allow_weak_key=allow_weak_key, backend=backend, textbook_noise=textbook_noise
+            p * q, allow_weak_key=allow_weak_key, backend=backend, textbook_noise=textbook_noise or not safe
         )
         self._rings = CrtRings(p, q, ring=self._public_key.ring)
-        self._noise = OwnerNoise(self._rings)
+        self._noise = OwnerNoise(self._rings, safe_primes=safe)
         self._primes = (p, q)
 
     @classmethod
     def from_primes(
         cls, p: int, q: int, *, allow_weak_key: bool = False, backend: str | None = None
     ) -> "PrivateKey":
-        """The key of two given primes. Unless both are safe primes, blinding is the slow textbook's."""
+        """The key of two given primes. Unless both are safe primes, blinding is the slow textbook's, on either side."""
         return cls(p, q, allow_weak_key=allow_weak_key, backend=backend)
 
     @property
@@ -425,9 +427,10 @@ def generate_keypair(
     if isinstance(key_bits, bool) or int(key_bits) != key_bits:
         raise TypeError(f"key_bits must be an integer, got {key_bits!r}")
     _check_bits(key_bits, allow_weak_key)
-    if key_bits < MINIMUM_GENERATED_BITS:
+    if not MINIMUM_GENERATED_BITS <= key_bits <= keyformat.MAX_KEY_BITS or key_bits % 2:
         raise InvalidKeyError(
-            f"keys have at least {MINIMUM_GENERATED_BITS} bits, even in tests; got {key_bits}"
+            f"even in tests keys have an even number of {MINIMUM_GENERATED_BITS} to {keyformat.MAX_KEY_BITS} "
+            f"bits, got {key_bits}"
         )
     if key_bits < min(ALLOWED_KEY_BITS):
         warn(
@@ -436,25 +439,25 @@ def generate_keypair(
             stacklevel=2,
         )
     while True:
-        p, q = _two_safe_primes((key_bits + 1) // 2, key_bits // 2)
+        p, q = _two_safe_primes(key_bits // 2)
         # Close primes would let Fermat factor n; at real sizes this never happens by chance.
         far_apart = abs(p - q).bit_length() > key_bits // 2 - 100
         if p != q and far_apart and gcd(p * q, (p - 1) * (q - 1)) == 1:
-            private_key = PrivateKey(p, q, allow_weak_key=allow_weak_key, backend=backend)
+            private_key = PrivateKey(p, q, allow_weak_key=allow_weak_key, backend=backend, _known_safe=True)
             return private_key.public_key, private_key
 
 
-def _two_safe_primes(p_bits: int, q_bits: int) -> tuple[int, int]:
+def _two_safe_primes(bits: int) -> tuple[int, int]:
     """Two searches side by side: gmpy2 lets other threads run during a power."""
 
-    def search(bits: int) -> int:
+    def search(_: int) -> int:
         with gmpy2.context(gmpy2.get_context(), allow_release_gil=True):
             return random_safe_prime(bits)
 
-    if q_bits < 256:
-        return search(p_bits), search(q_bits)
+    if bits < _THREADED_BITS:
+        return search(0), search(1)
     with ThreadPoolExecutor(2) as pool:
-        p, q = pool.map(search, (p_bits, q_bits))
+        p, q = pool.map(search, range(2))
     return p, q
 
 
@@ -513,11 +516,13 @@ def _check_modulus(n: int) -> None:
         raise InvalidKeyError("the modulus of the public key is prime")
 
 
-def _check_primes(p: int, q: int) -> None:
+def _check_primes(p: int, q: int) -> bool:
+    """Refuses what makes no key; tells whether both primes are safe."""
     if p == q or not is_prime(p) or not is_prime(q):
         raise InvalidKeyError("a private key needs two different primes")
     if gcd(p * q, (p - 1) * (q - 1)) != 1:
         raise InvalidKeyError("n and (p - 1)(q - 1) share a factor: decryption would be ambiguous")
+    return is_prime((p - 1) // 2) and is_prime((q - 1) // 2)
 
 
 def _unpickled_public_key(data: bytes) -> PublicKey:

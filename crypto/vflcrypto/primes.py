@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from .randomness import primes_below, random_below
 
 MILLER_RABIN_ROUNDS = 64
-_PLAIN_SEARCH_BITS = 160  # below this a sieve takes longer than it saves
+_PLAIN_SEARCH_BITS = 100  # below this a sieve takes longer than it saves
 # (up to this many bits of p, log2 of the sieve's limit, log2 of the window): where sieving on costs as much as the
 # Fermat tests it saves.
 _SIEVES = ((400, 14, 15), (800, 18, 17), (1 << 20, 22, 20))

@@ -28,7 +28,7 @@ _INTEGER, _FLOAT, _PACKED_ROWS, _PACKED_SUMS = range(4)
 _HEAD = struct.Struct("<4sBBHIQII32s")
 _MAX_DIMENSIONS = 16
 _MAX_SIZE = 1 << 48
-_CHUNK_BYTES = 1 << 22
+_CHUNK_BYTES = 1 << 20
 
 
 def chunk_size(ring: Ring) -> int:
