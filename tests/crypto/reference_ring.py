@@ -5,6 +5,7 @@ x mod m and x div m.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from math import gcd
 
 import numpy as np
@@ -86,7 +87,7 @@ class Ring:
         self, x: Elements, indptr: NDArray[np.int64], indices: NDArray[np.integer], n_jobs: int = 1
     ) -> Elements:
         values, products = self.to_ints(x), []
-        for start, stop in zip(indptr[:-1], indptr[1:], strict=True):
+        for start, stop in pairwise(indptr):
             product = 1
             for index in indices[start:stop]:
                 product = product * values[index] % self.square
@@ -95,7 +96,7 @@ class Ring:
 
     def horner(self, x: Elements, indptr: NDArray[np.int64], shift_bits: int, n_jobs: int = 1) -> Elements:
         values, results = self.to_ints(x), []
-        for start, stop in zip(indptr[:-1], indptr[1:], strict=True):
+        for start, stop in pairwise(indptr):
             total = 1
             for value in values[start:stop]:
                 total = pow(total, 1 << shift_bits, self.square) * value % self.square
