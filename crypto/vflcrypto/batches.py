@@ -99,20 +99,20 @@ def rows_of(x: Words, start: int, stop: int) -> Words:
 
 
 def uint64_rows(x: Words, width: int, what: str) -> Words:
-    """x, contiguous, if it is uint64 of shape (count, width)."""
+    """x, contiguous and aligned, if it is uint64 of shape (count, width)."""
     if not isinstance(x, np.ndarray) or x.dtype != np.uint64:
         raise TypeError(f"{what} must be a uint64 array, got {getattr(x, 'dtype', type(x).__name__)}")
     if x.ndim != 2 or x.shape[1] != width:
         raise ValueError(f"{what} must have shape (count, {width}), got {x.shape}")
-    return np.ascontiguousarray(x)
+    return np.require(x, requirements=["C", "A"])
 
 
 def int64_vector(x: NDArray[np.integer], what: str) -> NDArray[np.int64]:
-    """x, contiguous, if it is a vector of integers of any size."""
+    """x as contiguous int64, if it is a vector of integers of any size."""
     x = np.asarray(x)
     if x.ndim != 1 or (x.dtype.kind not in "iu" and x.size):
         raise ValueError(f"{what} must be a one-dimensional array of integers, got {x.dtype} {x.shape}")
-    return np.ascontiguousarray(x, dtype=np.int64)
+    return np.require(x, dtype=np.int64, requirements=["C", "A"])
 
 
 def check_indptr(indptr: NDArray[np.int64], limit: int) -> None:

@@ -132,6 +132,7 @@ class Ring:
                 f"{count} integers of {self.row_bytes} bytes need {count * self.row_bytes} bytes, got {got}"
             )
         plain = np.frombuffer(data, dtype="<u8").astype(np.uint64, copy=False).reshape(count, 2 * self.words)
+        plain = np.require(plain, requirements=["C", "A"])  # a slice of a frame begins anywhere
         return self._from_plain(plain, n_jobs)
 
     def _from_plain(self, plain: Words, n_jobs: int) -> Elements:

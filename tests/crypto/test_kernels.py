@@ -205,6 +205,16 @@ def test_arrays_of_another_shape_or_type_are_refused():
         ring.mul(x, x, n_jobs=0)
 
 
+def test_bytes_and_arrays_may_begin_anywhere():
+    ring = Ring(modulus(100))
+    values, x = filled(ring, 5, 1)
+    for offset in range(8):
+        frame = bytes(offset) + ring.to_bytes(x)
+        assert ring.to_ints(ring.from_bytes(memoryview(frame)[offset:], 5)) == values
+    shifted = np.frombuffer(b"." + x.tobytes(), dtype=np.uint64, offset=1).reshape(x.shape)
+    assert ring.to_ints(shifted) == values
+
+
 def test_a_non_contiguous_batch_is_understood():
     ring = Ring(modulus(100))
     values, x = filled(ring, 16, 1)
