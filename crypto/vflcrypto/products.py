@@ -29,25 +29,34 @@ def linear_combinations(ring: Ring, x: Elements, factors: Words, n_jobs: int = 1
     elements, count m
     """
     n_outputs, n_terms, n_words = factors.shape
-    magnitude, negative = wide.absolute(factors.reshape(-1, n_words))
-    base = np.tile(np.arange(n_terms), n_outputs)
-    if negative.any():  # a negative factor is a positive one of the inverse
-        x = np.concatenate([x, ring.inverse(x, n_jobs=n_jobs)])
-        base = base + n_terms * negative
     rows_at_once = max(1, _BLOCK_TERMS // max(1, n_terms))
     out = np.empty((n_outputs, x.shape[1]), dtype=np.uint64)
     for start in range(0, n_outputs, rows_at_once):
-        stop = min(start + rows_at_once, n_outputs)
-        terms = slice(start * n_terms, stop * n_terms)
-        out[start:stop] = _combine(ring, x, base[terms], magnitude[terms], stop - start, n_jobs)
+        block = factors[start : start + rows_at_once]
+        magnitude, negative = wide.absolute(block.reshape(-1, n_words))
+        row = np.repeat(np.arange(len(block)), n_terms)
+        base = np.tile(np.arange(n_terms), len(block))
+        if negative.any():  # positive and negative factors apart, and one inverse per output
+            halves = _combine(ring, x, 2 * row + negative, base, magnitude, 2 * len(block), n_jobs)
+            inverses = ring.inverse(np.ascontiguousarray(halves[1::2]), n_jobs=n_jobs)
+            out[start : start + len(block)] = ring.mul(
+                np.ascontiguousarray(halves[::2]), inverses, n_jobs=n_jobs
+            )
+        else:
+            out[start : start + len(block)] = _combine(ring, x, row, base, magnitude, len(block), n_jobs)
     return out
 
 
 def _combine(
-    ring: Ring, x: Elements, base: NDArray[np.int64], magnitude: Words, n_outputs: int, n_jobs: int
+    ring: Ring,
+    x: Elements,
+    row: NDArray[np.int64],
+    base: NDArray[np.int64],
+    magnitude: Words,
+    n_outputs: int,
+    n_jobs: int,
 ) -> Elements:
-    """The combinations of n_outputs rows whose terms lie one after another."""
-    row = np.repeat(np.arange(n_outputs), len(base) // max(1, n_outputs))
+    """out[i] = prod of x[base] ** magnitude over the terms with row i."""
     present = magnitude.any(axis=1)
     row, base, magnitude = row[present], base[present], magnitude[present]
     if len(row) == 0:
@@ -104,7 +113,8 @@ def _windowed(
     bases = np.tile(base, n_windows)
     used = keys % n_digits != 0
     keys, bases = keys[used], bases[used]
-    order = np.argsort(keys, kind="stable")
+    small = int(keys.max(initial=0)) < 1 << 16  # NumPy sorts 16 bits by radix
+    order = np.argsort(keys.astype(np.uint16) if small else keys, kind="stable")
     sizes = np.bincount(keys, minlength=n_outputs * n_windows * n_digits)
     buckets = ring.product_segments(x, _indptr(sizes), bases[order], n_jobs=n_jobs)
     # Per window its bits from the highest down: the buckets whose digit has that bit.
