@@ -85,7 +85,8 @@ class PaillierSummer:
         """Take the sealed gradients of a round."""
         expected = (n_rows, self._plan.ciphertexts_per_row)
         try:
-            received = CiphertextArray.from_bytes(payload, self._public_key)
+            with self._ledger.phase("check ciphertexts"):
+                received = CiphertextArray.from_bytes(payload, self._public_key)
             if received.shape != expected or received.encoding != self._plan:
                 raise ValueError(f"expected {expected} ciphertexts packed as agreed, got {received!r}")
         except (ValueError, CryptoError) as error:
@@ -102,8 +103,12 @@ class PaillierSummer:
         n_values = len(starts) - 1
         if n_values == 0:
             return b""
-        sums = self._rows.sum_rows(starts, rows, n_jobs=self._n_jobs)
-        reply = self._plan.compress(sums, n_jobs=self._n_jobs).rerandomize(noise="wide", n_jobs=self._n_jobs)
+        with self._ledger.phase("bin sums"):
+            sums = self._rows.sum_rows(starts, rows, n_jobs=self._n_jobs)
+        with self._ledger.phase("compress"):
+            joined = self._plan.compress(sums, n_jobs=self._n_jobs)
+        with self._ledger.phase("blind"):
+            reply = joined.rerandomize(noise="wide", n_jobs=self._n_jobs)
         per_row = self._plan.ciphertexts_per_row
         self._ledger.count("additions", (len(rows) - n_values) * per_row)
         self._ledger.count("squarings", (n_values * per_row - reply.size) * self._plan.value_bits)
