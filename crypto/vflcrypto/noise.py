@@ -14,7 +14,7 @@ With the public key only (Damgard, Jurik, Nielsen 2010, with two repairs):
 
 With the private key, modulo p^2 and q^2 apart: the n-th residues modulo p^2 are the p - 1 powers of T = g^p, g a
 generator modulo p. Independent exponents of |p| + 128 bits and the Chinese remainders give textbook noise up to
-2^-128, at a quarter of the price. Generators are known because p and q are safe primes; for other keys the owner
+2^-128, at a third of the price. Generators are known because p and q are safe primes; for other keys the owner
 takes textbook noise, as does everybody for public keys marked so (see `interop.py`).
 """
 

@@ -73,7 +73,7 @@ class PublicKey:
     n : the modulus; checked (size, odd, composite, no perfect power, no small factor)
     allow_weak_key : accept sizes other than 2048, 3072 and 4096 bits; for tests and interoperation
     backend : "ifma", "portable" or None for the best that runs here
-    textbook_noise : blind with r^n for uniform r, about twenty times slower. For keys whose primes are not safe
+    textbook_noise : blind with r^n for uniform r, some ten times slower. For keys whose primes are not safe
         primes (phe's); the fast noise would then leave out cosets of small order
 
     Attributes
@@ -226,7 +226,7 @@ class PublicKey:
 
 
 class PrivateKey:
-    """The primes, and what only their owner can do: decrypt, and encrypt about twice as fast.
+    """The primes, and what only their owner can do: decrypt, and encrypt faster than everybody else.
 
     It cannot be pickled, and nothing prints it. `unsafe_private_bytes` is the one way out. Copies are the key itself.
     """

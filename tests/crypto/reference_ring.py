@@ -108,9 +108,16 @@ class FixedBaseTable:
     """Powers of one generator; one optional extra factor chosen by a bit."""
 
     def __init__(
-        self, ring: Ring, generator: int, exponent_bits: int, window: int = 5, extra: int | None = None
+        self,
+        ring: Ring,
+        generator: Elements,
+        exponent_bits: int,
+        window: int = 6,
+        extra: Elements | None = None,
     ) -> None:
-        self.ring, self.generator, self.exponent_bits, self.extra = ring, generator, exponent_bits, extra
+        self.ring, self.exponent_bits = ring, exponent_bits
+        (self.generator,) = ring.to_ints(generator)
+        self.extra = None if extra is None else ring.to_ints(extra)[0]
 
     def power(
         self,
@@ -132,31 +139,20 @@ class FixedBaseTable:
 class CrtRings:
     """The key owner's view: everything modulo p**2 and q**2."""
 
-    def __init__(self, p: int, q: int, *, backend: str | None = None) -> None:
-        self.p, self.q = p, q
-        self.n, self.ring_p, self.ring_q = Ring(p * q), Ring(p), Ring(q)
+    def __init__(self, p: int, q: int, *, ring: Ring | None = None, backend: str | None = None) -> None:
+        self.n, self.p, self.q = ring or Ring(p * q), Ring(p), Ring(q)
 
     def join(self, xp: Elements, xq: Elements, n_jobs: int = 1) -> Elements:
-        p2, q2 = self.p**2, self.q**2
+        p2, q2 = self.p.square, self.q.square
         inverse = pow(p2, -1, q2)
-        return self.n.from_ints(
-            [
-                a + p2 * ((b - a) * inverse % q2)
-                for a, b in zip(self.ring_p.to_ints(xp), self.ring_q.to_ints(xq), strict=True)
-            ]
-        )
+        pairs = zip(self.p.to_ints(xp), self.q.to_ints(xq), strict=True)
+        return self.n.from_ints([a + p2 * ((b - a) * inverse % q2) for a, b in pairs])
 
     def split(self, x: Elements, n_jobs: int = 1) -> tuple[Elements, Elements]:
         values = self.n.to_ints(x)
-        return self.ring_p.from_ints([v % self.p**2 for v in values]), self.ring_q.from_ints(
-            [v % self.q**2 for v in values]
-        )
+        return tuple(ring.from_ints([v % ring.square for v in values]) for ring in (self.p, self.q))
 
     def decrypt(self, x: Elements, n_jobs: int = 1) -> Elements:
-        n, order = self.p * self.q, (self.p - 1) * (self.q - 1)
+        n, order = self.n.modulus, (self.p.modulus - 1) * (self.q.modulus - 1)
         inverse = pow(order, -1, n)
         return _cut([(pow(c, order, n * n) - 1) // n * inverse % n for c in self.n.to_ints(x)], self.n.words)
-
-
-def backends() -> list[str]:
-    return ["reference"]
