@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from vflcrypto.kernels import thread_count
 from vfltree._jit import jit
-from vfltree._threads import effective_n_jobs, run_ranges
+from vfltree._threads import run_ranges
 
 Ints = NDArray[np.int64]
 
@@ -39,7 +40,7 @@ def build_histograms(
     n_bins : int
         `BinMapper.n_bins`; the last is for missing values.
     n_jobs : int or None
-        Threads, over features; see `_threads.effective_n_jobs`. Small sums use one.
+        Threads, over features; see `kernels.thread_count`. Small sums use one.
 
     Returns
     -------
@@ -56,7 +57,7 @@ def build_histograms(
     n_nodes, n_features = len(indptr) - 1, columns.shape[0]
     sums = np.zeros((n_nodes, n_features, n_bins, values.shape[1]), dtype=np.int64)
     add = _add_pairs if values.shape[1] == 2 else _add_many
-    n_threads = effective_n_jobs(n_jobs) if len(rows) * n_features >= MIN_SUMS_FOR_THREADS else 1
+    n_threads = thread_count(n_jobs) if len(rows) * n_features >= MIN_SUMS_FOR_THREADS else 1
     run_ranges(
         lambda start, stop: add(columns, rows, indptr, values, sums, start, stop), n_features, n_threads
     )

@@ -27,23 +27,27 @@ SQUARE_COST = 0.75  # of a square, in products; only the choice of a public wind
 def usable_cores() -> int:
     """Cores this process may use: affinity, bounded by OMP_NUM_THREADS and by threadpoolctl's OpenMP limit."""
     affinity = getattr(os, "sched_getaffinity", None)
-    cores = len(affinity(0)) if affinity else os.cpu_count() or 1
-    wanted = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    if wanted.isdigit():
-        cores = min(cores, int(wanted))
-    if "threadpoolctl" in sys.modules:
+    limits = [len(affinity(0)) if affinity else os.cpu_count() or 1]
+    declared = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    if declared.isdigit() and int(declared) > 0:
+        limits.append(int(declared))
+    if "threadpoolctl" in sys.modules:  # otherwise nobody has set a limit with it
         pools = sys.modules["threadpoolctl"].threadpool_info()
-        cores = min([cores, *(p["num_threads"] for p in pools if p["user_api"] == "openmp")])
-    return max(cores, 1)
+        limits += [pool["num_threads"] for pool in pools if pool.get("user_api") == "openmp"]
+    return max(1, min(limits))
 
 
 def thread_count(n_jobs: int | None) -> int:
-    """Threads that n_jobs asks for: -1 is every usable core, None is one."""
+    """Threads that n_jobs stands for: None is one; -1 is every usable core, -2 all but one, and so on."""
     if n_jobs is None:
         return 1
-    if n_jobs == 0 or n_jobs < -1:
-        raise ValueError(f"n_jobs must be a positive number of threads or -1 for every core, got {n_jobs}")
-    return usable_cores() if n_jobs == -1 else int(n_jobs)
+    if n_jobs == 0:
+        raise ValueError(
+            "n_jobs must be a positive number of threads, or negative to count from all cores; got 0"
+        )
+    if n_jobs > 0:
+        return int(n_jobs)
+    return max(1, usable_cores() + 1 + int(n_jobs))
 
 
 def run(task: Callable[[int, int], T], spans: Sequence[tuple[int, int]], threads: int) -> list[T]:
@@ -130,13 +134,6 @@ def exponent_rows(exponents: int | Words) -> Words:
     if exponents.ndim != 2:
         raise ValueError(f"exponents must have shape (count, e_words), got {exponents.shape}")
     return uint64_rows(exponents, exponents.shape[1], "exponents")
-
-
-def bit_length(e: Words) -> int:
-    """Bits of the largest row of little-endian words."""
-    largest = np.bitwise_or.reduce(e, axis=0) if len(e) else e[:0].ravel()
-    used = np.flatnonzero(largest)
-    return 0 if len(used) == 0 else 64 * int(used[-1]) + int(largest[used[-1]]).bit_length()
 
 
 def public_window(bits: int) -> int:

@@ -27,7 +27,6 @@ from .batches import (
     T,
     Words,
     aligned_words,
-    bit_length,
     check_indptr,
     even_spans,
     exponent_rows,
@@ -43,8 +42,18 @@ from .batches import (
     usable_cores,
     word_count,
 )
+from .words import bit_length
 
-__all__ = ["CrtRings", "Elements", "FixedBaseTable", "Ring", "backends", "cpu_features", "usable_cores"]
+__all__ = [
+    "CrtRings",
+    "Elements",
+    "FixedBaseTable",
+    "Ring",
+    "backends",
+    "cpu_features",
+    "thread_count",
+    "usable_cores",
+]
 
 Elements: TypeAlias = NDArray[np.uint64]
 MAX_MODULUS_BITS = 8192

@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 from kernel_patterns import modulus
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from vflcrypto import _native, kernels
 
@@ -196,3 +197,19 @@ def test_usable_cores_respect_the_environment(monkeypatch):
     assert kernels.usable_cores() == 1
     monkeypatch.setenv("OMP_NUM_THREADS", "")
     assert kernels.usable_cores() >= 1
+
+
+def test_n_jobs_counts_up_from_one_or_down_from_all_cores(monkeypatch):
+    monkeypatch.setattr("vflcrypto.batches.usable_cores", lambda: 4)
+    assert [kernels.thread_count(n) for n in (None, 1, 7, -1, -2, -9)] == [1, 1, 7, 4, 3, 1]
+    with pytest.raises(ValueError, match="n_jobs"):
+        kernels.thread_count(0)
+
+
+def test_the_environment_and_threadpoolctl_bound_all_cores(monkeypatch):
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    assert kernels.usable_cores() == 1
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    if any(pool["user_api"] == "openmp" for pool in threadpool_info()):
+        with threadpool_limits(1):
+            assert kernels.usable_cores() == 1

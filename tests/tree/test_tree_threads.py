@@ -1,11 +1,10 @@
-"""Threads are a number of ranges, nothing else: limits are kept, errors arrive, results stay."""
+"""Threads are a number of ranges, nothing else: errors arrive, results stay."""
 
 import threading
 
 import pytest
-from threadpoolctl import threadpool_info, threadpool_limits
 
-from vfltree._threads import effective_n_jobs, run_ranges, usable_cores
+from vfltree._threads import run_ranges
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 10])
@@ -33,19 +32,3 @@ def test_an_error_in_a_range_is_raised_after_the_others_have_ended():
     with pytest.raises(RuntimeError, match="first range"):
         run_ranges(work, 4, 4)
     assert sorted(done) == [1, 2, 3]
-
-
-def test_n_jobs_counts_up_from_one_or_down_from_all_cores(monkeypatch):
-    monkeypatch.setattr("vfltree._threads.usable_cores", lambda: 4)
-    assert [effective_n_jobs(n) for n in (None, 1, 7, -1, -2, -9)] == [1, 1, 7, 4, 3, 1]
-    with pytest.raises(ValueError, match="n_jobs"):
-        effective_n_jobs(0)
-
-
-def test_the_environment_and_threadpoolctl_bound_all_cores(monkeypatch):
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
-    assert usable_cores() == 1
-    monkeypatch.delenv("OMP_NUM_THREADS")
-    if any(pool["user_api"] == "openmp" for pool in threadpool_info()):
-        with threadpool_limits(1):
-            assert usable_cores() == 1

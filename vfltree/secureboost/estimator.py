@@ -18,7 +18,6 @@ from vflcrypto import kernels
 from vfldata import columns_by_party
 from vflparty import Ledger, codec, make_network, make_seat
 
-from .._threads import effective_n_jobs
 from ..blocks import Block, blocks_from_mapping, match_columns, numeric_frame
 from ..exceptions import NotEncryptedWarning
 from ..losses import Logistic, Softmax
@@ -141,7 +140,7 @@ class _SecureBoost(BaseEstimator):
         if self.network not in NETWORKS:
             raise ValueError(f"network must be one of {NETWORKS}, got {self.network!r}")
         own = {name: getattr(self, name) for name in _SHARED_PARAMETERS}
-        return BoostSettings(**own, n_jobs=effective_n_jobs(self.n_jobs), **objective)
+        return BoostSettings(**own, n_jobs=kernels.thread_count(self.n_jobs), **objective)
 
     def _objective_defaults(self) -> dict[str, Any]:
         raise NotImplementedError
