@@ -128,9 +128,9 @@ class BinMapper:
         self.dtype = np.dtype(np.uint8 if self.n_bins <= 256 else np.uint16)
 
     @classmethod
-    def from_data(cls, X: ArrayLike, max_bin: int = 32) -> BinMapper:
-        """The mapper with the `quantile_cuts` of X."""
-        return cls(quantile_cuts(X, max_bin))
+    def from_data(cls, X: ArrayLike, max_bin: int = 32, cuts: Iterable[ArrayLike] | None = None) -> BinMapper:
+        """The mapper with the `quantile_cuts` of X, or with cuts that are given."""
+        return cls(quantile_cuts(X, max_bin) if cuts is None else cuts)
 
     @classmethod
     def from_xgboost_cuts(
@@ -180,6 +180,10 @@ class BinMapper:
         """The number t for which "bin or lower" is "x < t"; +inf past the last cut: every value present."""
         cuts = self.cuts[feature]
         return float(cuts[bin]) if bin < len(cuts) else np.inf
+
+    def goes_left(self, bins: NDArray[np.integer], bin: int, missing_left: bool) -> NDArray[np.bool_]:
+        """Which way bins of a feature go at a split "`bin` or lower goes left", elementwise."""
+        return np.where(bins == self.missing_bin, missing_left, bins <= bin)
 
     def __repr__(self) -> str:
         return f"BinMapper(n_features={self.n_features}, n_bins={self.n_bins})"

@@ -1,4 +1,4 @@
-"""Which rows to add for which bin: the passive party's side of a histogram, before any multiplication.
+"""Which rows to add for which bin, and how the sums become a histogram again: both sides, without the cipher.
 
 The fullest bin of each feature is left out (the active party takes it from the node's total) and empty bins cost
 nothing, so a feature of a node with r rows costs at most r minus its fullest bin minus its other bins additions.
@@ -62,6 +62,23 @@ def segment_rows(binned: np.ndarray, rows_by_node: list[np.ndarray], n_bins: int
         starts=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
         rows=np.concatenate(kept).astype(np.int64) if kept else np.zeros(0, np.int64),
     )
+
+
+def unpack_present(packed: np.ndarray, fullest: np.ndarray, shape: tuple[int, int, int]) -> np.ndarray:
+    """Which bins hold a row, bool (n_nodes, n_features, n_bins) = `shape`; ValueError where a reply cannot be.
+
+    packed : uint8, bits in the order of `shape`.  fullest : as in `BinSegments`.
+    """
+    n_nodes, n_features, n_bins = shape
+    n_cells = n_nodes * n_features * n_bins
+    if packed.size != (n_cells + 7) // 8 or fullest.shape != shape[:2]:
+        raise ValueError(f"expected {n_nodes} nodes of {n_features} features and {n_bins} bins")
+    present = np.unpackbits(packed, count=n_cells).astype(bool).reshape(shape)
+    if ((fullest < 0) | (fullest >= n_bins)).any():
+        raise ValueError(f"a fullest bin lies outside 0..{n_bins - 1}")
+    if not np.take_along_axis(present, fullest.astype(np.int64)[..., None], axis=2).all():
+        raise ValueError("a fullest bin is said to be empty")
+    return present
 
 
 def expand_histograms(

@@ -15,7 +15,7 @@ from vflcrypto.noise import STATISTICAL_BITS
 
 from ..binning import quantile_cuts
 from ..losses import fraction_bits_for
-from .settings import FRACTION_BITS, BoostSettings
+from .settings import BoostSettings
 
 SQUARE = 0.75  # of a product
 HALF_SIZE = 0.25  # a product modulo p**2, of one modulo n**2
@@ -35,9 +35,7 @@ def estimate(settings: BoostSettings, n_rows: int, blocks: Mapping[str, np.ndarr
 
     Trees are taken to be full and each smaller child to hold half its parent's rows; real trees cost less.
     """
-    plan = plan_packing(
-        n_rows, settings.n_outputs, fraction_bits_for(n_rows, FRACTION_BITS), settings.key_bits
-    )
+    plan = plan_packing(n_rows, settings.n_outputs, fraction_bits_for(n_rows), settings.key_bits)
     n_sampled = max(1, round(settings.subsample * n_rows))
     counts = dict.fromkeys(("encryptions", "additions", "squarings", "blindings", "decryptions"), 0)
     counts["encryptions"] = n_sampled * plan.ciphertexts_per_row

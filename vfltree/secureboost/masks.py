@@ -14,11 +14,11 @@ def pack_masks(masks: Sequence[np.ndarray]) -> np.ndarray:
     return np.concatenate([np.packbits(mask) for mask in masks] or [np.zeros(0, np.uint8)])
 
 
-def unpack_masks(packed: np.ndarray, lengths: Sequence[int]) -> list[np.ndarray]:
-    """The inverse; RemoteProtocolError where the bytes do not fit the lengths."""
+def unpack_masks(packed: np.ndarray, lengths: Sequence[int], party: str | None = None) -> list[np.ndarray]:
+    """The inverse; RemoteProtocolError of `party` where the bytes do not fit the lengths."""
     sizes = [(length + 7) // 8 for length in lengths]
     if packed.dtype != np.uint8 or packed.ndim != 1 or len(packed) != sum(sizes):
-        raise RemoteProtocolError(f"masks of {sum(sizes)} bytes were expected, got {packed.size}")
+        raise RemoteProtocolError(f"masks of {sum(sizes)} bytes were expected, got {packed.size}", party)
     pieces = np.split(packed, np.cumsum(sizes)[:-1]) if sizes else []
     return [
         np.unpackbits(piece, count=length).astype(bool) for piece, length in zip(pieces, lengths, strict=True)

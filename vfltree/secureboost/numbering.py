@@ -1,8 +1,10 @@
-"""Numbers of nodes and trees that both sides of the protocol agree on."""
+"""Numbers that both sides of the protocol agree on: of parties, trees and nodes."""
 
 from __future__ import annotations
 
 from ..tree import record_id, record_parts
+
+OWN = 0  # the active party's number as the owner of a split; passive parties count from 1
 
 
 def round_trees(round_: int, n_outputs: int) -> range:
@@ -14,3 +16,8 @@ def child_ids(node: int) -> tuple[int, int]:
     """Record ids of the left and the right child."""
     tree, number = record_parts(node)
     return int(record_id(tree, 2 * number)), int(record_id(tree, 2 * number + 1))
+
+
+def smaller_child(n_left: int, n_right: int) -> int:
+    """Which child is summed, by sampled rows: 0 is the left one, also if equal; the other follows by subtraction."""
+    return 0 if n_left <= n_right else 1

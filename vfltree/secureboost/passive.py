@@ -11,7 +11,7 @@ import numpy as np
 
 from vflparty import Message, Party, RemoteProtocolError, RowsDisagreeError
 
-from ..binning import BinMapper, quantile_cuts
+from ..binning import BinMapper
 from ..rows import rows_digest
 from ..sealing import Summer, make_summer
 from ..tree import RecordTable, record_id
@@ -33,7 +33,7 @@ from .messages import (
     TrainingEnded,
 )
 from .models import decode_records, records_message
-from .numbering import child_ids, round_trees
+from .numbering import child_ids, round_trees, smaller_child
 from .routing import RouteAnswers
 
 
@@ -136,8 +136,7 @@ class PassiveParty(Party):
             n_jobs=self._n_jobs,
             ledger=self.ledger,
         )
-        cuts = self._cuts if self._cuts is not None else quantile_cuts(self._features, self._max_bin)
-        self._mapper = BinMapper(cuts)
+        self._mapper = BinMapper.from_data(self._features, self._max_bin, self._cuts)
         self._binned = self._mapper.transform(self._features)
         self._agreed, self.records = msg, RecordTable.empty()
         return Joined(self._features.shape[1], self._mapper.n_bins)
@@ -207,7 +206,7 @@ class PassiveParty(Party):
             sizes = [int((current.positions[child] >= 0).sum()) for child in pair]
             if min(sizes) == 0:
                 raise RemoteProtocolError(f"node {node} has a child without rows")
-            asked.append(pair[0] if sizes[0] <= sizes[1] else pair[1])
+            asked.append(pair[smaller_child(*sizes)])
         current.level, current.open_nodes, current.own_splits = msg.level, children, {}
         return self._sum_nodes(asked)
 
@@ -291,7 +290,7 @@ class PassiveParty(Party):
         if not 0 <= bin_ < self._mapper.n_bins - 1:
             raise RemoteProtocolError(f"a split names bin {bin_} of {self._mapper.n_bins - 1}")
         bins = self._binned[rows, column]
-        left = np.where(bins == self._mapper.missing_bin, missing_left, bins <= bin_)
+        left = self._mapper.goes_left(bins, bin_, missing_left)
         self.records = self.records.append(node, column, self._mapper.threshold(column, bin_), missing_left)
         current.own_splits[node] = left
         return left

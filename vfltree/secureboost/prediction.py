@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from vflparty import Conversation, Leader, RemoteProtocolError, codec, to_all
+from vflparty import Conversation, Leader, codec, to_all
 
 from ..tree import Router, sum_leaves
 from .masks import unpack_masks
 from .messages import ActiveResult, JoinPrediction, Predicted, PredictionSetup, RouteRows, RowsRouted
 from .models import decode_records, result_trees
-
-OWN = 0  # the active party's number
+from .numbering import OWN
 
 
 class ActivePredictor(Leader):
@@ -64,7 +63,8 @@ class ActivePredictor(Leader):
             }
             for party, answer in answers.items():
                 assert isinstance(answer, RowsRouted)
-                router.advance(asked[party], self._answers(party, answer, len(asked[party].rows)))
+                (left,) = unpack_masks(answer.left, [len(asked[party].rows)], party)
+                router.advance(asked[party], left)
         leaves = router.leaves()
         n_outputs = len(self._base_score)
         outputs = [tree % n_outputs for tree in range(len(self._trees))]
@@ -80,10 +80,3 @@ class ActivePredictor(Leader):
                 ask, self._own_splits.goes_left(self._own_splits.find(ask.ids), self._features, ask.rows)
             )
         return bool(waiting)
-
-    @staticmethod
-    def _answers(party: str, answer: RowsRouted, n_asked: int) -> np.ndarray:
-        try:
-            return unpack_masks(answer.left, [n_asked])[0]
-        except RemoteProtocolError as error:
-            raise error.by(party) from None

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..binning import MAX_BINS, MIN_BINS
 from ..sealing import ENCRYPTIONS
 
 OBJECTIVES = ("binary:logistic", "multi:softprob", "reg:squarederror")
 STRONG_KEY_BITS = (2048, 3072, 4096)
 MAX_DEPTH = 30  # a node's heap number then fits 31 bits
-FRACTION_BITS = 30  # of gradients scaled into [-1, 1]; the error of a sum of n is at most n * 2**-31
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ _RANGES: dict[str, tuple[type, float, float, bool]] = {
     "n_estimators": (numbers.Integral, 1, np.inf, False),
     "learning_rate": (numbers.Real, 0, np.inf, True),
     "max_depth": (numbers.Integral, 1, MAX_DEPTH, False),
-    "max_bin": (numbers.Integral, 2, 256, False),
+    "max_bin": (numbers.Integral, MIN_BINS, MAX_BINS, False),
     "reg_lambda": (numbers.Real, 0, np.inf, False),
     "reg_alpha": (numbers.Real, 0, np.inf, False),
     "gamma": (numbers.Real, 0, np.inf, False),

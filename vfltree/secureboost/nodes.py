@@ -1,0 +1,154 @@
+"""What the active party knows of a round: gradients as integers, nodes, growing trees. No channel and no cipher."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..losses import Quantized
+from ..splitting import BestSplits, SplitRules, best_splits, choose, leaf_values
+from ..tree import TreeBuilder, record_id
+from .numbering import child_ids, round_trees, smaller_child
+
+
+@dataclass(eq=False)
+class Node:
+    """A node that may be split: where it stands, its rows and its sums."""
+
+    record: int
+    output: int
+    builder: TreeBuilder
+    position: int  # in the builder
+    rows: np.ndarray  # int32, all rows that fall here, sampled or not
+    n_sampled: int
+    total: np.ndarray  # int64 (2,): gradient and hessian
+    histograms: list[np.ndarray] = field(default_factory=list)  # per party int64 (n_features, n_bins, 2)
+
+
+@dataclass(frozen=True)
+class Split:
+    """A node, the party that owns its best split, and the candidates of equal gain."""
+
+    node: Node
+    party: int
+    gain: float
+    slots: np.ndarray  # int64 (n_candidates,), ascending
+    bins: np.ndarray  # int32 (n_candidates,)
+    missing_left: np.ndarray  # bool (n_candidates,)
+
+
+@dataclass(frozen=True)
+class Division:
+    """A split that was carried out: the node, which of its rows go left (bool), and its children."""
+
+    parent: Node
+    left: np.ndarray
+    children: tuple[Node, Node]
+
+    @property
+    def smaller(self) -> Node:
+        """The child that passive parties sum."""
+        return self.children[smaller_child(*(child.n_sampled for child in self.children))]
+
+    @property
+    def larger(self) -> Node:
+        left, right = self.children
+        return right if self.smaller is left else left
+
+
+class BoostRound:
+    """One round: a tree per output, grown together from the same gradients.
+
+    number : of the round.
+    quantized : gradients of all rows; those that were not sampled hold zeros, so that they change no sum.
+    sampled : bool (n_rows,).
+    raw : float32 or float64 (n_rows, n_outputs), raw scores; every leaf adds its value to its rows, in place.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        quantized: Quantized,
+        sampled: np.ndarray,
+        raw: np.ndarray,
+        rules: SplitRules,
+        learning_rate: float,
+    ) -> None:
+        self.number, self.quantized, self.sampled = number, quantized, sampled
+        self._raw, self._rules, self._learning_rate = raw, rules, learning_rate
+
+    def roots(self) -> list[Node]:
+        """One per output."""
+        n_rows, n_outputs = self._raw.shape
+        rows = np.arange(n_rows, dtype=np.int32)
+        return [
+            self._node(int(record_id(tree, 1)), output, TreeBuilder(), 0, rows)
+            for output, tree in enumerate(round_trees(self.number, n_outputs))
+        ]
+
+    def choose_splits(self, nodes: list[Node]) -> list[Split]:
+        """The best split of each node over the bins of every party; nodes without one become leaves."""
+        splits: list[Split] = []
+        for output in sorted({node.output for node in nodes}):
+            splits += self._best_of([node for node in nodes if node.output == output])
+        return splits
+
+    def divide(self, split: Split, left: np.ndarray) -> Division:
+        """Give a node its children. left : bool, one per row of the node."""
+        node = split.node
+        positions = node.builder.split(node.position, split.party, split.gain)
+        first, second = (
+            self._node(record, node.output, node.builder, position, rows)
+            for record, position, rows in zip(
+                child_ids(node.record), positions, (node.rows[left], node.rows[~left]), strict=True
+            )
+        )
+        for child in (first, second):
+            node.builder.set_cover(child.position, self._weight(child))
+        return Division(node, left, (first, second))
+
+    def may_split(self, node: Node) -> bool:
+        """Both children of a split need rows and min_child_weight, so their parent needs twice that."""
+        return node.n_sampled >= 2 and self._weight(node) >= 2 * self._rules.min_child_weight
+
+    def make_leaf(self, node: Node) -> None:
+        total_g, total_h = node.total[:1], node.total[1:]
+        value = leaf_values(
+            total_g, total_h, *self._units(node.output), self._rules, self._learning_rate, self._raw.dtype
+        )
+        node.builder.set_leaf(node.position, float(value[0]))
+        self._raw[node.rows, node.output] += value[0]
+
+    def _node(self, record: int, output: int, builder: TreeBuilder, position: int, rows: np.ndarray) -> Node:
+        g, h = self.quantized.g[rows, output], self.quantized.h[rows, output]
+        n_sampled = int(self.sampled[rows].sum())
+        return Node(record, output, builder, position, rows, n_sampled, np.array([g.sum(), h.sum()]))
+
+    def _best_of(self, nodes: list[Node]) -> list[Split]:
+        """`choose_splits` for nodes of one output."""
+        units = self._units(nodes[0].output)
+        totals = np.stack([node.total for node in nodes])
+        bests: list[BestSplits] = []
+        for of_party in zip(*(node.histograms for node in nodes), strict=True):
+            sums = np.stack(of_party)
+            bests.append(
+                best_splits(sums[..., 0], sums[..., 1], totals[:, 0], totals[:, 1], *units, self._rules)
+            )
+        choice = choose(bests, self._rules)
+        splits = []
+        for i, node in enumerate(nodes):
+            party, slots = int(choice.party[i]), choice.slots[i]
+            if party < 0:
+                self.make_leaf(node)
+                continue
+            bins, missing_left = bests[party].bin[i, slots], bests[party].missing_left[i, slots]
+            splits.append(Split(node, party, float(choice.gain[i]), slots, bins, missing_left))
+        return splits
+
+    def _weight(self, node: Node) -> float:
+        """The node's sum of hessians."""
+        return float(node.total[1]) * self._units(node.output)[1]
+
+    def _units(self, output: int) -> tuple[float, float]:
+        return float(self.quantized.g_unit[output]), float(self.quantized.h_unit[output])
