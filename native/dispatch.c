@@ -3,35 +3,25 @@
 
 #include <string.h>
 
-#ifdef VFL_HAVE_IFMA
+#ifdef __x86_64__
 #include <cpuid.h>
-#endif
 
-/* The table, best first. A row is used only where mont_runs() says so and mont_self_test() gives the known answer. */
-static const mont_ops *const backends[] = {
-#ifdef VFL_HAVE_IFMA
-    &mont_ifma,
-#endif
-    &mont_portable,
-};
-
-const mont_ops *mont_backend(size_t index) {
-  return index < sizeof backends / sizeof *backends ? backends[index] : NULL;
-}
-
-#ifdef VFL_HAVE_IFMA
 typedef struct {
   const char *name;
   int bit; /* of EBX of leaf 7 */
 } feature;
 
-static const feature features[] = {{"avx512f", 16},  {"avx512dq", 17}, {"avx512ifma", 21},
-                                   {"avx512bw", 30}, {"avx512vl", 31}, {"bmi2", 8}};
-enum { N_FEATURES = sizeof features / sizeof *features };
+static const feature features[] = {{"avx512f", 16},  {"avx512dq", 17}, {"avx512ifma", 21}, {"avx512bw", 30},
+                                   {"avx512vl", 31}, {"bmi2", 8},      {"adx", 19}};
+enum { N_FEATURES = sizeof features / sizeof *features, IFMA_FEATURES = 6, ADX_FROM = 5 };
 
-static unsigned leaf7_ebx(void) {
+/* Features first .. end - 1. */
+static int has_all(int first, int end) {
   unsigned eax, ebx, ecx, edx;
-  return __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) ? ebx : 0;
+  if (!__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) return 0;
+  for (int i = first; i < end; i++)
+    if (!(ebx >> features[i].bit & 1)) return 0;
+  return 1;
 }
 
 /* The operating system must save the vector registers, too: XMM, YMM, the mask registers and both ZMM parts. */
@@ -54,28 +44,39 @@ static size_t append(char *out, size_t size, size_t used, const char *word) {
 size_t mont_cpu_features(char *out, size_t size) {
   size_t used = 0;
   for (int i = 0; i < N_FEATURES; i++)
-    if (leaf7_ebx() >> features[i].bit & 1) used = append(out, size, used, features[i].name);
+    if (has_all(i, i + 1)) used = append(out, size, used, features[i].name);
   return os_saves_zmm() ? append(out, size, used, "os-zmm") : used;
 }
-
-static int runs_ifma(void) {
-  for (int i = 0; i < N_FEATURES; i++)
-    if (!(leaf7_ebx() >> features[i].bit & 1)) return 0;
-  return os_saves_zmm();
-}
-
-int mont_runs(const mont_ops *ops) { return ops != &mont_ifma || runs_ifma(); }
 #else
 size_t mont_cpu_features(char *out, size_t size) {
   (void)out, (void)size;
   return 0;
 }
+#endif
+
+/* The readable backend, with the best row that runs here. */
+static const mont_ops *portable(void) {
+#ifdef VFL_HAVE_ADX
+  if (has_all(ADX_FROM, N_FEATURES)) return &mont_portable_adx;
+#endif
+  return &mont_portable;
+}
+
+/* Best first. One is used only where mont_runs() says so and mont_self_test() gives the known answer. */
+const mont_ops *mont_backend(size_t index) {
+#ifdef VFL_HAVE_IFMA
+  if (index-- == 0) return &mont_ifma;
+#endif
+  return index == 0 ? portable() : NULL;
+}
 
 int mont_runs(const mont_ops *ops) {
+#ifdef VFL_HAVE_IFMA
+  if (ops == &mont_ifma) return has_all(0, IFMA_FEATURES) && os_saves_zmm();
+#endif
   (void)ops;
   return 1;
 }
-#endif
 
 static size_t padded(size_t words) { return (words + 7) / 8 * 8; } /* whole cache lines */
 
@@ -168,14 +169,19 @@ void mont_ring_init(mont_ring *ring, const mont_ops *ops, const uint64_t *m, uin
 /* With e_i = exponent >> i: (3^e_0 4^e_1 ... 10^e_7)^exponent mod m^2, by every kind of kernel, every lane with a number
  * and an exponent of its own. Made with Python: pow(math.prod(pow(3 + i, e >> i, m * m) for i in range(8)), e, m * m). */
 int mont_self_test(const mont_ops *ops) {
-  enum { WORDS = 3, BITS = 192, COUNT = 8, WINDOW = 4 };
-  static const uint64_t m[WORDS] = {0x29024e088a67cc75, 0xc4c6628b80dc1cd1, 0xc90fdaa22168c234};
+  enum { WORDS = 9, BITS = 576, COUNT = 8, WINDOW = 4 };
+  static const uint64_t m[WORDS] = {0xe485b576625e7ec7, 0x4fe1356d6d51c245, 0x302b0a6df25f1437,
+                                    0xef9519b3cd3a431b, 0x514a08798e3404dd, 0x020bbea63b139b22,
+                                    0x29024e088a67cc74, 0xc4c6628b80dc1cd1, 0xc90fdaa22168c234};
   static const uint64_t exponent = 0xf3d5b79a1c2e4f60;
-  static const uint64_t expected[2 * WORDS] = {0x8c190af923f5f3d7, 0x1bb056660ea59fd3, 0xcaf6a55343013ef2,
-                                               0xf6269a58ea195a50, 0x19f6186466c771fe, 0x52c0c9472fb23f6e};
+  static const uint64_t expected[2 * WORDS] = {
+      0x86ea06b3d4f591d5, 0x456f90bd654b10fb, 0x0e08296efc65e711, 0xef342cb6121d63ae, 0xd4a9601feb708dc0,
+      0xe61ca447382d1729, 0x323ff4c879c4f4c5, 0xd3e22be8e8ed7dd1, 0x9e08294999cbbb84, 0x328e7a4051d1ceb3,
+      0xfe14dd8955650651, 0x42980e4c0e905b96, 0x5c81ae6b1fad10e1, 0xb85ddc0b6d5faa7c, 0x605ab5dcb790823a,
+      0x6e640f2324d37bdf, 0x0f3f5da4029c1999, 0x4c32023e87ddcef6};
   static const int64_t indices[COUNT] = {0, 1, 2, 3, 4, 5, 6, 7}, start[1] = {0}, length[1] = {COUNT},
                        place[1] = {0};
-  _Alignas(64) uint64_t block[256], work[4096];
+  _Alignas(64) uint64_t block[256], work[6144];
   uint64_t x[COUNT * 2 * WORDS] = {0}, y[COUNT * 2 * WORDS], z[2 * WORDS], e[COUNT];
   mont_ring ring;
   if (mont_ring_words(ops, WORDS, BITS) > sizeof block / sizeof *block) return 0;

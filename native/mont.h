@@ -120,6 +120,11 @@ struct mont_ops {
 /* ---- mont_portable.c and mont_ifma.c ---- */
 
 extern const mont_ops mont_portable;
+/* Rows with mulx, adcx and adox. Not under VFL_VERIFY: the sanitizers do not see into assembly. */
+#if defined __x86_64__ && !defined VFL_VERIFY
+#define VFL_HAVE_ADX
+extern const mont_ops mont_portable_adx; /* also called "portable": it gives the same bytes */
+#endif
 #ifdef VFL_HAVE_IFMA /* set by CMakeLists.txt where the compiler can build mont_ifma.c */
 extern const mont_ops mont_ifma;
 #endif

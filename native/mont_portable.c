@@ -1,5 +1,6 @@
-/* The readable backend: 64-bit words, products of two words in unsigned __int128, one number at a time. Every result is
- * canonical. See mont.h for what each function promises. */
+/* The readable backend: 64-bit words, one number at a time, everything made of rows t += a y. Every result is canonical. On
+ * x86-64 with BMI2 and ADX the same code runs on a row of two chains of carries; elsewhere, and where bounds are
+ * checked, on unsigned __int128. See mont.h for what each function promises. */
 #include "mont.h"
 
 #include <string.h>
@@ -7,64 +8,67 @@
 typedef unsigned __int128 u128;
 enum { MAX_WORDS = MONT_MAX_BITS / 64 };
 
-/* One column of a product, sum of a[i] b[k-i]: low and high words of the products are summed apart, so no carry has to
- * travel inside the loop. lo and hi stay below 2^64 times the number of terms. */
-typedef struct {
-  u128 lo, hi;
-} column;
+/* A kernel is written once and compiled for every row primitive there is. */
+#define INLINE static inline __attribute__((always_inline))
 
-static inline void column_add(column *c, const uint64_t *a, const uint64_t *b, size_t k, size_t first,
-                              size_t end) {
-  u128 lo = c->lo, hi = c->hi;
-#pragma GCC unroll 8
-  for (size_t i = first; i < end; i++) {
-    u128 p = (u128)a[i] * b[k - i];
-    lo += (uint64_t)p;
-    hi += (uint64_t)(p >> 64);
+/* t[0..n) += a[0..n) y. Returns the word that leaves. */
+typedef uint64_t row_add(uint64_t *t, const uint64_t *a, uint64_t y, size_t n);
+
+INLINE uint64_t row_add_plain(uint64_t *t, const uint64_t *a, uint64_t y, size_t n) {
+  uint64_t carry = 0;
+#pragma GCC unroll 4
+  for (size_t i = 0; i < n; i++) {
+    u128 s = (u128)a[i] * y + t[i] + carry; /* at most (2^64-1)^2 + 2 (2^64-1), just below 2^128 */
+    t[i] = (uint64_t)s;
+    carry = (uint64_t)(s >> 64);
   }
-  c->lo = lo;
-  c->hi = hi;
+  return carry;
 }
 
-static inline void column_add_twice(column *c, const uint64_t *a, const uint64_t *b, size_t k, size_t first,
-                                    size_t end) {
-  column d = {0, 0};
-  column_add(&d, a, b, k, first, end);
-  c->lo += 2 * d.lo;
-  c->hi += 2 * d.hi;
-}
+#ifdef VFL_HAVE_ADX
+/* Limb i of eight: the low word of the product joins the high word before it on one chain of carries, the word of t on the
+ * other. */
+#define ADX_STEP(i, high, before)                \
+  "mulxq " #i "*8(%[a]), %%rax, %[" high "]\n\t" \
+  "adcxq %[" before "], %%rax\n\t"               \
+  "adoxq " #i "*8(%[t]), %%rax\n\t"              \
+  "movq %%rax, " #i "*8(%[t])\n\t"
 
-/* The lowest word of the column leaves; the next column begins. */
-static inline uint64_t column_shift(column *c) {
-  uint64_t word = (uint64_t)c->lo;
-  c->lo = (c->lo >> 64) + c->hi;
-  c->hi = 0;
-  return word;
+INLINE uint64_t row_add_adx(uint64_t *t, const uint64_t *a, uint64_t y, size_t n) {
+  size_t few = n % 8;
+  uint64_t carry = row_add_plain(t, a, y, few), other;
+  if (n < 8) return carry;
+  size_t groups = n / 8;
+  a += few, t += few;
+  __asm__("xorl %%eax, %%eax\n\t" /* clears both carries */
+          "1:\n\t" ADX_STEP(0, "other", "carry") ADX_STEP(1, "carry", "other") ADX_STEP(2, "other", "carry")
+              ADX_STEP(3, "carry", "other") ADX_STEP(4, "other", "carry") ADX_STEP(5, "carry", "other")
+                  ADX_STEP(6, "other", "carry") ADX_STEP(7, "carry", "other") "leaq 64(%[a]), %[a]\n\t"
+                                                                              "leaq 64(%[t]), %[t]\n\t"
+                                                                              "leaq -1(%%rcx), %%rcx\n\t"
+                                                                              "jrcxz 2f\n\tjmp 1b\n"
+                                                                              "2: movl $0, %%eax\n\t"
+                                                                              "adcxq %%rax, %[carry]\n\t"
+                                                                              "adoxq %%rax, %[carry]\n\t"
+          : [carry] "+&r"(carry), [other] "=&r"(other), [a] "+&r"(a), [t] "+&r"(t), "+&c"(groups)
+          : "d"(y)
+          : "rax", "cc", "memory");
+  return carry;
 }
-
-/* Column k < n of a reduction: chooses q[k] so that the lowest word becomes zero. */
-static inline void column_reduce(column *c, uint64_t *q, const uint64_t *m, uint64_t n0, size_t k) {
-  column_add(c, q, m, k, 0, k);
-  q[k] = (uint64_t)c->lo * n0;
-  column_add(c, q, m, k, k, k + 1);
-  VERIFY((uint64_t)c->lo == 0);
-}
-
-static inline size_t first_of(size_t k, size_t n) { return k < n ? 0 : k - n + 1; }
-static inline size_t end_of(size_t k, size_t n) { return k < n ? k + 1 : n; }
+#endif
 
 uint64_t mont_words_cond_sub(uint64_t *x, uint64_t *top, const uint64_t *m, size_t n) {
-  uint64_t borrow = 0;
-  for (size_t i = 0; i < n; i++) borrow = (uint64_t)(((u128)x[i] - m[i] - borrow) >> 64) & 1;
-  uint64_t fits = 1 ^ (borrow & (uint64_t)((((u128)*top - borrow) >> 64) & 1)); /* 0: x < m */
-  uint64_t mask = 0 - fits;
-  borrow = 0;
+  uint64_t less[MAX_WORDS], borrow = 0;
   for (size_t i = 0; i < n; i++) {
-    u128 d = (u128)x[i] - (m[i] & mask) - borrow;
-    x[i] = (uint64_t)d;
-    borrow = (uint64_t)(d >> 64) & 1;
+    uint64_t d = x[i] - m[i];
+    less[i] = d - borrow;
+    borrow = (x[i] < m[i]) | (d < borrow);
   }
-  *top -= borrow;
+  uint64_t fits = 1 ^ (borrow & (*top == 0)); /* 0: x < m */
+  uint64_t mask = 0 - fits;
+  for (size_t i = 0; i < n; i++) x[i] ^= (x[i] ^ less[i]) & mask;
+  *top -= borrow & fits;
+  mont_clear(less, n * sizeof *less);
   return fits;
 }
 
@@ -96,162 +100,184 @@ void mont_words_negate(const mont_words *w, uint64_t *out, const uint64_t *a) {
 
 void mont_words_mul_add(uint64_t *out, const uint64_t *a, size_t na, const uint64_t *b, size_t nb,
                         const uint64_t *c, size_t nc) {
-  column s = {0, 0};
-  for (size_t k = 0; k < na + nb; k++) {
-    if (k + 1 < na + nb) column_add(&s, a, b, k, first_of(k, nb), end_of(k, na));
-    if (k < nc) s.lo += c[k];
-    out[k] = column_shift(&s);
+  uint64_t top = 0;
+  for (size_t i = 0; i < na + nb; i++) out[i] = i < nc ? c[i] : 0;
+  for (size_t i = 0; i < na; i++) {
+    u128 s = (u128)row_add_plain(out + i, b, a[i], nb) + out[i + nb] + top;
+    out[i + nb] = (uint64_t)s;
+    top = (uint64_t)(s >> 64);
   }
-  VERIFY(s.lo == 0);
+  VERIFY(top == 0);
 }
 
-/* t = the upper words of a b + (q so that the sum is a multiple of R64) m, and the carry out of them; a b/R64 mod m up
- * to one m. */
-static uint64_t mul_reduce(const mont_words *w, uint64_t *t, uint64_t *q, const uint64_t *a,
-                           const uint64_t *b) {
+/* Word i of v (2*words words, less than all below 2^64) becomes zero: q m is added at i. Returns the carry out of word
+ * i + words, which v[i + words] and `top`, at most 4, join. */
+INLINE uint64_t reduce_row(const mont_words *w, uint64_t *v, uint64_t *q, size_t i, u128 top, row_add row) {
   size_t n = w->words;
-  column c = {0, 0};
-  for (size_t k = 0; k < n; k++) {
-    column_add(&c, a, b, k, 0, k + 1);
-    column_reduce(&c, q, w->m, w->n0, k);
-    column_shift(&c);
-  }
-  for (size_t k = n; k < 2 * n - 1; k++) {
-    column_add(&c, a, b, k, k - n + 1, n);
-    column_add(&c, q, w->m, k, k - n + 1, n);
-    t[k - n] = column_shift(&c);
-  }
-  t[n - 1] = column_shift(&c);
-  return (uint64_t)c.lo;
+  q[i] = v[i] * w->n0;
+  top += row(v + i, w->m, q[i], n);
+  v[i + n] = (uint64_t)top;
+  VERIFY(v[i] == 0);
+  return (uint64_t)(top >> 64);
+}
+
+/* v[words..] = (a b + q m)/R64 for the q that makes it whole, and the carry out of it; below m + a b/R64. The first half of
+ * v is work space. */
+INLINE uint64_t mul_reduce(const mont_words *w, uint64_t *v, uint64_t *q, const uint64_t *a,
+                           const uint64_t *b, row_add row) {
+  size_t n = w->words;
+  uint64_t top = 0;
+  memset(v, 0, n * sizeof *v);
+  for (size_t i = 0; i < n; i++) top = reduce_row(w, v, q, i, (u128)top + row(v + i, b, a[i], n), row);
+  return top;
+}
+
+INLINE void half_mul(const mont_words *w, uint64_t *out, const uint64_t *a, const uint64_t *b, row_add row) {
+  uint64_t q[MAX_WORDS], v[2 * MAX_WORDS];
+  size_t n = w->words;
+  uint64_t top = mul_reduce(w, v, q, a, b, row);
+  mont_words_cond_sub(v + n, &top, w->m, n);
+  VERIFY(top == 0);
+  memcpy(out, v + n, n * sizeof *v);
+  mont_clear(q, n * sizeof *q);
+  mont_clear(v, 2 * n * sizeof *v);
 }
 
 void mont_words_mul(const mont_words *w, uint64_t *out, const uint64_t *a, const uint64_t *b) {
-  uint64_t q[MAX_WORDS], t[MAX_WORDS];
-  uint64_t top = mul_reduce(w, t, q, a, b);
-  mont_words_cond_sub(t, &top, w->m, w->words);
-  VERIFY(top == 0);
-  memcpy(out, t, w->words * sizeof *t);
-  mont_clear(q, w->words * sizeof *q);
-  mont_clear(t, w->words * sizeof *t);
+  half_mul(w, out, a, b, row_add_plain);
 }
 
 void mont_words_redc(const mont_words *w, uint64_t *out, const uint64_t *x) {
   size_t n = w->words;
-  uint64_t q[MAX_WORDS];
-  column c = {0, 0};
-  for (size_t k = 0; k < n; k++) {
-    c.lo += x[k];
-    column_reduce(&c, q, w->m, w->n0, k);
-    column_shift(&c);
-  }
-  for (size_t k = n; k < 2 * n; k++) {
-    c.lo += x[k];
-    column_add(&c, q, w->m, k, k - n + 1, n);
-    out[k - n] = column_shift(&c);
-  }
-  uint64_t top = (uint64_t)c.lo;
-  mont_words_cond_sub(out, &top, w->m, n);
+  uint64_t q[MAX_WORDS], v[2 * MAX_WORDS], top = 0;
+  memcpy(v, x, 2 * n * sizeof *v);
+  for (size_t i = 0; i < n; i++) top = reduce_row(w, v, q, i, (u128)top + v[i + n], row_add_plain);
+  mont_words_cond_sub(v + n, &top, w->m, n);
   VERIFY(top == 0);
+  memcpy(out, v + n, n * sizeof *v);
   mont_clear(q, n * sizeof *q);
+  mont_clear(v, 2 * n * sizeof *v);
 }
 
 void mont_words_divide(const mont_words *w, uint64_t *quotient, uint64_t *remainder, const uint64_t *x) {
   size_t n = w->words;
+  uint64_t v[MAX_WORDS], borrow = 0;
   mont_words_redc(w, remainder, x);
   mont_words_mul(w, remainder, remainder, w->rr);
   /* x - remainder is a multiple of m and the quotient is below R64, so it is found modulo R64, from the low end
    * (Hensel): the q that reduces remainder - x is exactly (x - remainder)/m. */
-  column c = {0, 0};
-  uint64_t borrow = 0;
-  for (size_t k = 0; k < n; k++) {
-    u128 d = (u128)remainder[k] - x[k] - borrow;
+  for (size_t i = 0; i < n; i++) {
+    u128 d = (u128)remainder[i] - x[i] - borrow;
+    v[i] = (uint64_t)d;
     borrow = (uint64_t)(d >> 64) & 1;
-    c.lo += (uint64_t)d;
-    column_reduce(&c, quotient, w->m, w->n0, k);
-    column_shift(&c);
   }
+  for (size_t i = 0; i < n; i++) {
+    quotient[i] = v[i] * w->n0;
+    row_add_plain(v + i, w->m, quotient[i], n - i);
+  }
+  mont_clear(v, n * sizeof *v);
 }
 
 /* ---- pairs; a vector is one packed row ---- */
 
-static size_t scratch_portable(const mont_ring *ring) { return 4 * (size_t)ring->w.words; }
+static size_t scratch_portable(const mont_ring *ring) { return 6 * (size_t)ring->w.words; }
 
-/* As mul_reduce with b = a, every product of two different words computed once. */
-static uint64_t sqr_reduce(const mont_words *w, uint64_t *t, uint64_t *q, const uint64_t *a) {
-  size_t n = w->words;
-  column c = {0, 0};
-  for (size_t k = 0; k < 2 * n - 1; k++) {
-    column_add_twice(&c, a, a, k, first_of(k, n), (k + 1) / 2);
-    if (k % 2 == 0) column_add(&c, a, a, k, k / 2, k / 2 + 1);
-    if (k < n) {
-      column_reduce(&c, q, w->m, w->n0, k);
-      column_shift(&c);
-    } else {
-      column_add(&c, q, w->m, k, k - n + 1, n);
-      t[k - n] = column_shift(&c);
-    }
+/* v = R - 1 - q + minus_r, `words` words; returns the carry. Modulo m that is -q. */
+INLINE uint64_t minus_q(const mont_ring *ring, uint64_t *v, const uint64_t *q) {
+  uint64_t carry = 0;
+  for (size_t i = 0; i < ring->w.words; i++) {
+    u128 s = (u128)~q[i] + ring->minus_r[i] + carry;
+    v[i] = (uint64_t)s;
+    carry = (uint64_t)(s >> 64);
   }
-  t[n - 1] = column_shift(&c);
-  return (uint64_t)c.lo;
+  return carry;
 }
 
-/* out = REDC(a0 b1 + a1 b0 - q) + lost mod m; a1 == NULL stands for a square, 2 a0 b1. `lost` (0 or 1) is the m that was
- * taken off x0. Before the subtractions it is below 2(m-1)^2/R + (R - 1 - q + minus_r)/R + m + 1 < 3m + 1. */
-static inline void second_half(const mont_ring *ring, uint64_t *out, const uint64_t *a0, const uint64_t *b1,
-                               const uint64_t *a1, const uint64_t *b0, const uint64_t *q, uint64_t lost,
-                               uint64_t *w) {
-  size_t n = ring->w.words;
-  const uint64_t *m = ring->w.m;
-  column c = {0, 0};
-  for (size_t k = 0; k < 2 * n - 1; k++) {
-    size_t first = first_of(k, n), end = end_of(k, n);
-    if (a1 == NULL) {
-      column_add_twice(&c, a0, b1, k, first, end);
-    } else {
-      column_add(&c, a0, b1, k, first, end);
-      column_add(&c, a1, b0, k, first, end);
-    }
-    if (k < n) {
-      c.lo += ~q[k];
-      c.lo += ring->minus_r[k];
-      column_reduce(&c, w, m, ring->w.n0, k);
-      column_shift(&c);
-    } else {
-      column_add(&c, w, m, k, first, end);
-      out[k - n] = column_shift(&c);
-    }
-    if (k == n - 1) c.lo += lost;
+/* out = 2 a; returns the bit that leaves. */
+INLINE uint64_t twice(uint64_t *out, const uint64_t *a, size_t n) {
+  uint64_t bit = 0;
+  for (size_t i = 0; i < n; i++) {
+    out[i] = a[i] << 1 | bit;
+    bit = a[i] >> 63;
   }
-  out[n - 1] = column_shift(&c);
-  uint64_t top = (uint64_t)c.lo;
-  for (int i = 0; i < 3; i++) mont_words_cond_sub(out, &top, m, n);
-  VERIFY(top == 0 && mont_words_less(out, m, n));
+  return bit;
+}
+
+/* The half that was reduced, v[words..], to canonical: below (most + 1) m. */
+INLINE void finish_half(const mont_ring *ring, uint64_t *out, const uint64_t *v, uint64_t top, int most) {
+  size_t n = ring->w.words;
+  memcpy(out, v + n, n * sizeof *out);
+  for (int i = 0; i < most; i++) mont_words_cond_sub(out, &top, ring->w.m, n);
+  VERIFY(top == 0 && mont_words_less(out, ring->w.m, n));
+}
+
+/* Both halves of a product. The first half may lose an m in becoming canonical; that is R on the way to the second, which
+ * is below 2(m-1)^2/R + (R - 1 - q + minus_r)/R + m + 1 < 3m + 1 before its subtractions. */
+INLINE void pair_mul(const mont_ring *ring, uint64_t *out, const uint64_t *a, const uint64_t *b,
+                     uint64_t *work, row_add row) {
+  size_t n = ring->w.words;
+  uint64_t *q = work, *v = work + n, *t = work + 3 * n;
+  uint64_t top = mul_reduce(&ring->w, v, q, a, b, row);
+  uint64_t lost = mont_words_cond_sub(v + n, &top, ring->w.m, n);
+  memcpy(t, v + n, n * sizeof *t);
+  top = minus_q(ring, v, q) + lost;
+  for (size_t i = 0; i < n; i++) {
+    u128 s = (u128)top + row(v + i, b + n, a[i], n);
+    s += row(v + i, b, a[n + i], n);
+    top = reduce_row(&ring->w, v, q, i, s, row);
+  }
+  finish_half(ring, t + n, v, top, 3);
+  memcpy(out, t, 2 * n * sizeof *t);
+}
+
+/* The same for a a, with 2 x1 in place of x1: one product less. */
+INLINE void pair_sqr(const mont_ring *ring, uint64_t *out, const uint64_t *a, uint64_t *work, row_add row) {
+  size_t n = ring->w.words;
+  uint64_t *q = work, *v = work + n, *t = work + 3 * n, *doubled = work + 5 * n;
+  uint64_t top = mul_reduce(&ring->w, v, q, a, a, row);
+  uint64_t lost = mont_words_cond_sub(v + n, &top, ring->w.m, n);
+  memcpy(t, v + n, n * sizeof *t);
+  uint64_t highest = 0 - twice(doubled, a + n, n); /* a mask: its product with a[i] is a[i] or nothing */
+  top = minus_q(ring, v, q) + lost;
+  for (size_t i = 0; i < n; i++) {
+    u128 s = (u128)top + row(v + i, doubled, a[i], n) + (a[i] & highest);
+    top = reduce_row(&ring->w, v, q, i, s, row);
+  }
+  finish_half(ring, t + n, v, top, 3);
+  memcpy(out, t, 2 * n * sizeof *t);
 }
 
 static void mul_portable(const mont_ring *ring, uint64_t *out, const uint64_t *a, const uint64_t *b,
                          uint64_t *work) {
-  size_t n = ring->w.words;
-  uint64_t *q = work, *w = work + n, *t = work + 2 * n;
-  uint64_t top = mul_reduce(&ring->w, t, q, a, b);
-  uint64_t lost = mont_words_cond_sub(t, &top, ring->w.m, n);
-  second_half(ring, t + n, a, b + n, a + n, b, q, lost, w);
-  memcpy(out, t, 2 * n * sizeof *t);
+  pair_mul(ring, out, a, b, work, row_add_plain);
 }
 
 static void sqr_portable(const mont_ring *ring, uint64_t *out, const uint64_t *a, uint64_t *work) {
-  size_t n = ring->w.words;
-  uint64_t *q = work, *w = work + n, *t = work + 2 * n;
-  uint64_t top = sqr_reduce(&ring->w, t, q, a);
-  uint64_t lost = mont_words_cond_sub(t, &top, ring->w.m, n);
-  second_half(ring, t + n, a, a + n, NULL, NULL, q, lost, w);
-  memcpy(out, t, 2 * n * sizeof *t);
+  pair_sqr(ring, out, a, work, row_add_plain);
 }
 
 static void half_mul_portable(const mont_ring *ring, uint64_t *out, const uint64_t *a, const uint64_t *b,
                               uint64_t *work) {
   (void)work;
-  mont_words_mul(&ring->w, out, a, b);
+  half_mul(&ring->w, out, a, b, row_add_plain);
 }
+
+#ifdef VFL_HAVE_ADX
+static void mul_adx(const mont_ring *ring, uint64_t *out, const uint64_t *a, const uint64_t *b,
+                    uint64_t *work) {
+  pair_mul(ring, out, a, b, work, row_add_adx);
+}
+
+static void sqr_adx(const mont_ring *ring, uint64_t *out, const uint64_t *a, uint64_t *work) {
+  pair_sqr(ring, out, a, work, row_add_adx);
+}
+
+static void half_mul_adx(const mont_ring *ring, uint64_t *out, const uint64_t *a, const uint64_t *b,
+                         uint64_t *work) {
+  (void)work;
+  half_mul(&ring->w, out, a, b, row_add_adx);
+}
+#endif
 
 static void half_add_portable(const mont_ring *ring, uint64_t *out, const uint64_t *a, const uint64_t *b,
                               uint64_t *work) {
@@ -334,26 +360,32 @@ static void row_get_portable(const mont_ring *ring, uint64_t *out, const uint64_
   select_portable(ring, out, row, entries, digits[0]);
 }
 
-const mont_ops mont_portable = {
-    .name = "portable",
-    .lanes = 1,
-    .limb_bits = 64,
-    .limb_block = 1,
-    .spare_bits = 0,
-    .bound = 1,
-    .scratch = scratch_portable,
-    .mul = mul_portable,
-    .sqr = sqr_portable,
-    .add = add_portable,
-    .half_mul = half_mul_portable,
-    .half_add = half_add_portable,
-    .half_load = half_load_portable,
-    .half_store = half_store_portable,
-    .load = load_portable,
-    .store = store_portable,
-    .select = select_portable,
-    .pick_vartime = pick_portable_vartime,
-    .row_words = row_words_portable,
-    .row_put = row_put_portable,
-    .row_get = row_get_portable,
-};
+#define PORTABLE(mul_function, sqr_function, half_mul_function) \
+  {                                                             \
+      .name = "portable",                                       \
+      .lanes = 1,                                               \
+      .limb_bits = 64,                                          \
+      .limb_block = 1,                                          \
+      .spare_bits = 0,                                          \
+      .bound = 1,                                               \
+      .scratch = scratch_portable,                              \
+      .mul = mul_function,                                      \
+      .sqr = sqr_function,                                      \
+      .add = add_portable,                                      \
+      .half_mul = half_mul_function,                            \
+      .half_add = half_add_portable,                            \
+      .half_load = half_load_portable,                          \
+      .half_store = half_store_portable,                        \
+      .load = load_portable,                                    \
+      .store = store_portable,                                  \
+      .select = select_portable,                                \
+      .pick_vartime = pick_portable_vartime,                    \
+      .row_words = row_words_portable,                          \
+      .row_put = row_put_portable,                              \
+      .row_get = row_get_portable,                              \
+  }
+
+const mont_ops mont_portable = PORTABLE(mul_portable, sqr_portable, half_mul_portable);
+#ifdef VFL_HAVE_ADX
+const mont_ops mont_portable_adx = PORTABLE(mul_adx, sqr_adx, half_mul_adx);
+#endif

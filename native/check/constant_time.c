@@ -1,6 +1,6 @@
-/* Runs the portable kernels on secrets that valgrind's memcheck takes for undefined memory, so that it reports every branch
- * and every address that depends on one. tests/crypto/test_kernels_constant_time.py builds and runs it. With an
- * argument it branches on a secret on purpose, to see that the method finds that.
+/* Runs the portable kernels, with every kind of row, on secrets that valgrind's memcheck takes for undefined memory, so that
+ * it reports every branch and every address that depends on one. tests/crypto/test_kernels_constant_time.py builds and
+ * runs it. With an argument it branches on a secret on purpose, to see that the method finds that.
  *
  * Secret here: the factor p of a ring, exponents, the bits of the extra row, messages. Public: sizes, and whether a
  * number was in range. */
@@ -12,14 +12,16 @@
 #include <valgrind/memcheck.h>
 
 enum {
-  P_WORDS = 3,
-  N_WORDS = 6,
+  P_WORDS = 9, /* one more than a row takes at a time */
+  N_WORDS = 18,
   COUNT = 3,
   E_WORDS = 2,
   WINDOW = 5,
   ROWS = 64 * E_WORDS / WINDOW,
   WORK = 1 << 16
 };
+
+static const mont_ops *ops;
 
 static void hide(void *memory, size_t words) { (void)VALGRIND_MAKE_MEM_UNDEFINED(memory, words * 8); }
 static void show(void *memory, size_t words) { (void)VALGRIND_MAKE_MEM_DEFINED(memory, words * 8); }
@@ -39,10 +41,10 @@ static uint64_t *elements(size_t words, size_t count) {
 
 static mont_ring ring_of(uint32_t words, int secret) {
   mont_ring ring;
-  uint64_t *m = filled(words), *block = filled(mont_ring_words(&mont_portable, words, 64 * words));
+  uint64_t *m = filled(words), *block = filled(mont_ring_words(ops, words, 64 * words));
   m[0] |= 1, m[words - 1] |= (uint64_t)1 << 63;
   if (secret) hide(m, words);
-  mont_ring_init(&ring, &mont_portable, m, words, 64 * words, block);
+  mont_ring_init(&ring, ops, m, words, 64 * words, block);
   return ring;
 }
 
@@ -72,7 +74,7 @@ static void join(uint64_t *work) {
 
 static void encrypt(uint64_t *work) {
   mont_ring n = ring_of(N_WORDS, 0);
-  size_t row = mont_portable.row_words(&n, 1 << WINDOW);
+  size_t row = ops->row_words(&n, 1 << WINDOW);
   uint64_t *bases = elements(N_WORDS, ROWS), *table = filled(ROWS * row), *extra = filled(row);
   uint64_t *e = filled(E_WORDS * COUNT), *noise = elements(N_WORDS, COUNT), *out = elements(N_WORDS, COUNT);
   uint64_t *k = filled(N_WORDS * COUNT);
@@ -87,14 +89,22 @@ static void encrypt(uint64_t *work) {
   mont_batch_message(&n, out, noise, 2 * N_WORDS, k, COUNT, work);
 }
 
+static void run_all(const mont_ops *kind, uint64_t *work) {
+  void (*const paths[])(uint64_t *) = {decrypt, join, encrypt};
+  ops = kind;
+  for (int i = 0; i < 3; i++) {
+    paths[i](work);
+    show(work, WORK);
+  }
+}
+
 int main(int argc, char **argv) {
   uint64_t *work = filled(WORK);
   (void)argv;
-  decrypt(work);
-  show(work, WORK);
-  join(work);
-  show(work, WORK);
-  encrypt(work);
+  run_all(&mont_portable, work);
+#ifdef VFL_HAVE_ADX
+  run_all(&mont_portable_adx, work); /* valgrind has these instructions, whatever the CPU */
+#endif
   if (argc > 1) {
     uint64_t *secret = filled(1);
     hide(secret, 1);
