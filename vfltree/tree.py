@@ -92,14 +92,18 @@ class RecordTable:
     def empty(cls) -> RecordTable:
         return cls(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0), np.empty(0, np.bool_))
 
-    def append(self, id: ArrayLike, column: int, threshold: float, missing_left: bool) -> RecordTable:
-        """A table with one record more."""
-        at = int(np.searchsorted(self.ids, id))
-        if at < len(self) and self.ids[at] == id:
-            raise ValueError(f"record {int(self.ids[at])} exists already")
-        new = (id, column, threshold, missing_left)
+    def append(
+        self, ids: ArrayLike, columns: ArrayLike, thresholds: ArrayLike, missing_left: ArrayLike
+    ) -> RecordTable:
+        """A table with one record more, or with several (n_new,) in any order."""
+        new = [np.atleast_1d(values) for values in (ids, columns, thresholds, missing_left)]
+        known = self.find(new[0])
+        if (known >= 0).any():
+            raise ValueError(f"record {int(new[0][known >= 0][0])} exists already")
+        order = np.argsort(new[0])
+        at = np.searchsorted(self.ids, new[0][order])
         mine = (getattr(self, field.name) for field in fields(self))
-        return RecordTable(*(np.insert(old, at, value) for old, value in zip(mine, new, strict=True)))
+        return RecordTable(*(np.insert(old, at, more[order]) for old, more in zip(mine, new, strict=True)))
 
     def __len__(self) -> int:
         return len(self.ids)

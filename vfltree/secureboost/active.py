@@ -222,13 +222,14 @@ class ActiveParty(Leader):
 
     def _divide_own(self, splits: list[Split]) -> dict[int, np.ndarray]:
         """Record id -> bool (rows of the node,), left; the rules go into the own table."""
-        masks = {}
+        masks, records = {}, []
         for split in splits:
             column, bin_, missing_left = int(split.slots[0]), int(split.bins[0]), bool(split.missing_left[0])
-            threshold = self._mapper.threshold(column, bin_)
-            self._own_splits = self._own_splits.append(split.node.record, column, threshold, missing_left)
             bins = self._binned[split.node.rows, column]
             masks[split.node.record] = self._mapper.goes_left(bins, bin_, missing_left)
+            records.append((split.node.record, column, self._mapper.threshold(column, bin_), missing_left))
+        if records:
+            self._own_splits = self._own_splits.append(*zip(*records, strict=True))
         return masks
 
     @staticmethod

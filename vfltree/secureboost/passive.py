@@ -44,6 +44,7 @@ class _Round:
     number: int
     level: int
     feature_order: np.ndarray  # slot -> column, secret
+    binned: np.ndarray  # (n_rows, n_slots): bins, columns in that order
     positions: np.ndarray  # row -> its place among the sampled rows, -1 where it was not drawn
     open_nodes: dict[int, np.ndarray]  # record id -> rows of the nodes at this level
     own_splits: dict[int, np.ndarray] = field(default_factory=dict)  # masks it has answered at this level
@@ -154,7 +155,7 @@ class PassiveParty(Party):
         order = np.random.default_rng([self._seed, msg.round]).permutation(self._features.shape[1])
         all_rows = np.arange(agreed.n_rows, dtype=np.int32)
         self._round = _Round(
-            msg.round, 0, order, positions,
+            msg.round, 0, order, np.asfortranarray(self._binned[:, order]), positions,
             {int(record_id(tree, 1)): all_rows for tree in round_trees(msg.round, agreed.n_outputs)},
         )  # fmt: skip
         self._next_round += 1
@@ -174,15 +175,17 @@ class PassiveParty(Party):
             raise RemoteProtocolError("candidates of the splits do not fit their bounds")
         if ((msg.slots < 0) | (msg.slots >= len(current.feature_order))).any():
             raise RemoteProtocolError(f"a split names a slot outside 0..{len(current.feature_order) - 1}")
-        masks = []
+        masks, records = [], []
         for i, node in enumerate(msg.nodes.tolist()):
             chosen = slice(msg.candidates[i], msg.candidates[i + 1])
             columns = current.feature_order[msg.slots[chosen]]
             best = int(columns.argmin())  # equal gains: the lowest column of this party
-            masks.append(
-                self._split(current, node, int(columns[best]), int(msg.bins[chosen][best]),
-                            bool(msg.missing_left[chosen][best]))
-            )  # fmt: skip
+            column, bin_ = int(columns[best]), int(msg.bins[chosen][best])
+            missing_left = bool(msg.missing_left[chosen][best])
+            masks.append(self._split(current, node, column, bin_, missing_left))
+            records.append((node, column, self._mapper.threshold(column, bin_), missing_left))
+        if records:
+            self.records = self.records.append(*zip(*records, strict=True))
         return SplitsRecorded(msg.round, msg.level, pack_masks(masks))
 
     def on_sum_children(self, msg: SumChildren) -> Histograms:
@@ -272,7 +275,7 @@ class PassiveParty(Party):
         current = self._round
         assert current is not None and self._summer is not None
         sampled = [rows[current.positions[rows] >= 0] for rows in rows_by_node]
-        segments = segment_rows(self._binned[:, current.feature_order], sampled, self._mapper.n_bins)
+        segments = segment_rows(current.binned, sampled, self._mapper.n_bins)
         sums = self._summer.sum(segments.starts, current.positions[segments.rows])
         return Histograms(
             current.number,
@@ -284,6 +287,7 @@ class PassiveParty(Party):
         )
 
     def _split(self, current: _Round, node: int, column: int, bin_: int, missing_left: bool) -> np.ndarray:
+        """Which rows of the node go left, bool."""
         rows = self._open_rows(current, node)
         if node in current.own_splits:
             raise RemoteProtocolError(f"node {node} is split twice")
@@ -291,6 +295,5 @@ class PassiveParty(Party):
             raise RemoteProtocolError(f"a split names bin {bin_} of {self._mapper.n_bins - 1}")
         bins = self._binned[rows, column]
         left = self._mapper.goes_left(bins, bin_, missing_left)
-        self.records = self.records.append(node, column, self._mapper.threshold(column, bin_), missing_left)
         current.own_splits[node] = left
         return left
