@@ -13,6 +13,13 @@ from vflcrypto import CiphertextArray, CryptoError, PackingPlan, PrivateKey, Pub
 from vflparty import Ledger, RemoteProtocolError
 
 ENCRYPTIONS = ("paillier", "none")
+COUNTERS = (
+    "encryptions",
+    "additions",
+    "squarings",
+    "blindings",
+    "decryptions",
+)  # what the ledger counts here
 
 
 class PlainSealer:

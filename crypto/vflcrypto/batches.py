@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 Words: TypeAlias = NDArray[np.uint64]
 T = TypeVar("T")
 
-SQUARE_COST = 0.75  # of a square, in products; only the choice of a public window hangs on it
+SQUARE_COST = 0.75  # of a square, in products; public windows and estimates of cost hang on it
 
 
 # ---- threads ----

@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 
 from vflcrypto import plan_packing
+from vflcrypto.batches import SQUARE_COST
 from vflcrypto.kernels import DEFAULT_WINDOW, Ring
 from vflcrypto.noise import STATISTICAL_BITS
 
 from ..binning import quantile_cuts
 from ..losses import fraction_bits_for
+from ..sealing import COUNTERS
 from .settings import BoostSettings
 
-SQUARE = 0.75  # of a product
 HALF_SIZE = 0.25  # a product modulo p**2, of one modulo n**2
 _TIMED_VALUES, _TIMED_PRODUCTS = 64, 8
 
@@ -37,7 +38,7 @@ def estimate(settings: BoostSettings, n_rows: int, blocks: Mapping[str, np.ndarr
     """
     plan = plan_packing(n_rows, settings.n_outputs, fraction_bits_for(n_rows), settings.key_bits)
     n_sampled = max(1, round(settings.subsample * n_rows))
-    counts = dict.fromkeys(("encryptions", "additions", "squarings", "blindings", "decryptions"), 0)
+    counts = dict.fromkeys(COUNTERS, 0)
     counts["encryptions"] = n_sampled * plan.ciphertexts_per_row
     for features in blocks.values():
         shape = _shape(features, settings.max_bin)
@@ -72,12 +73,12 @@ def _products(counts: Mapping[str, int], key_bits: int) -> float:
     """All operations as products modulo n**2: window methods, the owner's two halves by Chinese remainders."""
     half = key_bits // 2
     encryption = 2 * (half + STATISTICAL_BITS) / DEFAULT_WINDOW * HALF_SIZE
-    decryption = 2 * half * (SQUARE + 1 / DEFAULT_WINDOW) * HALF_SIZE
+    decryption = 2 * half * (SQUARE_COST + 1 / DEFAULT_WINDOW) * HALF_SIZE
     blinding = (key_bits + STATISTICAL_BITS) / DEFAULT_WINDOW
     return (
         counts["encryptions"] * encryption
         + counts["additions"]
-        + counts["squarings"] * SQUARE
+        + counts["squarings"] * SQUARE_COST
         + counts["blindings"] * blinding
         + counts["decryptions"] * decryption
     )

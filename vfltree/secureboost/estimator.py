@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import secrets
 import warnings
 from collections.abc import Mapping
 from typing import Any, cast
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
-from sklearn.utils import check_random_state, column_or_1d
+from sklearn.base import ClassifierMixin, RegressorMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from vflcrypto import kernels
-from vfldata import columns_by_party
 from vflparty import Ledger, codec, make_network, make_seat
 
-from ..blocks import Block, blocks_from_mapping, match_columns, numeric_frame
+from ..base import PartitionedEstimator, check_targets, party_seeds
+from ..blocks import Block
 from ..exceptions import NotEncryptedWarning
 from ..losses import Logistic, Softmax
+from ..sealing import COUNTERS
 from .active import ActiveParty
 from .cost import estimate
 from .messages import ActiveResult, ActiveSetup, PassiveSetup, Predicted, PredictionSetup, Records
@@ -33,7 +32,7 @@ NETWORKS = ("inprocess", "process")
 _ANSWERS_AT_ONCE = 1 << 27  # a passive party keeps one byte per (record, row) while it predicts
 
 
-class _SecureBoost(BaseEstimator):
+class _SecureBoost(PartitionedEstimator):
     """What both estimators share. `__init__` only stores; everything is checked in `fit`, before a key is made."""
 
     def __init__(
@@ -81,11 +80,6 @@ class _SecureBoost(BaseEstimator):
         self.random_state = random_state
         self.verbose = verbose
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        return tags
-
     # ---- training
 
     def _encode(self, y: np.ndarray) -> tuple[np.ndarray, BoostSettings]:
@@ -99,19 +93,10 @@ class _SecureBoost(BaseEstimator):
         n_rows = next(iter(blocks.values())).n_rows
         if n_rows == 0:
             raise ValueError("0 rows to train on")
-        y = _check_targets(y, n_rows)
+        y = check_targets(y, n_rows)
         weights = None
         if sample_weight is not None:
-            weights = _check_sample_weight(
-                sample_weight, np.empty((n_rows, 1)), dtype=np.float64, ensure_non_negative=True
-            )
-            # Rows of weight 0 never enter: not the bins either, so that they might as well not be there.
-            used = weights > 0
-            if not used.any():
-                raise ValueError("every sample weight is 0")
-            if not used.all():
-                blocks = {party: block.take(used) for party, block in blocks.items()}
-                y, weights = y[used], weights[used]
+            blocks, y, weights = _weighted_rows(blocks, y, sample_weight)
         targets, settings = self._encode(y)
         if settings.encryption == "none":
             warnings.warn(
@@ -133,7 +118,7 @@ class _SecureBoost(BaseEstimator):
         probe._settings(**probe._objective_defaults())
         blocks, y = probe._training_blocks(X, y)
         active, *passive = blocks.values()
-        _, settings = probe._encode(_check_targets(y, active.n_rows))
+        _, settings = probe._encode(check_targets(y, active.n_rows))
         return estimate(settings, active.n_rows, {block.party: block.values for block in passive})
 
     def _settings(self, **objective: Any) -> BoostSettings:
@@ -145,42 +130,6 @@ class _SecureBoost(BaseEstimator):
     def _objective_defaults(self) -> dict[str, Any]:
         raise NotImplementedError
 
-    def _training_blocks(self, X: Any, y: Any) -> tuple[dict[str, Block], Any]:
-        """One block per party, and the attributes scikit-learn expects of an estimator that has seen X."""
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        self._columns: dict[str, np.ndarray] | None
-        if _is_blocks(X):
-            if self.partition is not None and set(self.partition) != set(X):
-                raise ValueError(f"partition names parties {list(self.partition)}, X has {list(X)}")
-            order = self.partition or X
-            blocks = blocks_from_mapping({party: X[party] for party in order}, n_rows=len(y))
-            _check_label_order(y, next(iter(blocks.values())))
-            self._columns = None
-            self.n_features_in_ = sum(block.n_features for block in blocks.values())
-            if hasattr(self, "feature_names_in_"):
-                del self.feature_names_in_
-        else:
-            if isinstance(X, pd.DataFrame):
-                X = numeric_frame(X)
-            X, y = validate_data(
-                self, X, y, dtype=np.float64, ensure_all_finite=False, y_numeric=False, multi_output=True
-            )
-            names = getattr(self, "feature_names_in_", None)
-            self._columns = columns_by_party(self.partition, X.shape[1], names)
-            blocks = self._cut(X)
-        self.parties_ = tuple(blocks)
-        self.n_features_in_per_party_ = {party: block.n_features for party, block in blocks.items()}
-        self._names = {party: block.names for party, block in blocks.items()}
-        for party in self.parties_[1:]:
-            if not blocks[party].n_features:
-                raise ValueError(f"party {party!r} has no features: a passive party needs one at least")
-        return blocks, y
-
-    def _cut(self, X: np.ndarray) -> dict[str, Block]:
-        assert self._columns is not None
-        return {party: Block(party, X[:, columns]) for party, columns in self._columns.items()}
-
     def _train(
         self,
         blocks: dict[str, Block],
@@ -189,7 +138,7 @@ class _SecureBoost(BaseEstimator):
         settings: BoostSettings,
     ) -> None:
         active, *passive = blocks.values()
-        seeds = _seeds(self.random_state, len(blocks))
+        seeds = party_seeds(self.random_state, len(blocks))
         setup = ActiveSetup(
             party=active.party,
             features=active.values,
@@ -248,7 +197,7 @@ class _SecureBoost(BaseEstimator):
             "n_jobs": settings.n_jobs,
             "rounds": ledger.rounds,
             "bytes": ledger.bytes_sent,
-            **{name: ledger.counts.get(name, 0) for name in _COUNTERS},
+            **{name: ledger.counts.get(name, 0) for name in COUNTERS},
             "seconds": dict(ledger.seconds),
         }
 
@@ -295,42 +244,8 @@ class _SecureBoost(BaseEstimator):
         ledger.merge(network.ledger.to_message())
         return result
 
-    def _prediction_blocks(self, X: Any) -> dict[str, Block]:
-        if not _is_blocks(X):
-            if self._columns is None:
-                raise ValueError(
-                    f"this model was trained on a dict of blocks; pass a dict with {list(self.parties_)}"
-                )
-            if isinstance(X, pd.DataFrame):
-                X = numeric_frame(X)
-            return self._cut(validate_data(self, X, dtype=np.float64, ensure_all_finite=False, reset=False))
-        unknown = [party for party in X if party not in self.parties_]
-        if unknown:
-            raise ValueError(f"unknown parties {unknown}; the model has {list(self.parties_)}")
-        present = {party: X[party] for party in self.parties_ if X.get(party) is not None}
-        for party in self.parties_:
-            self._check_present(party, present)
-        n_rows = len(next(iter(present.values())))
-        if self.parties_[0] not in present:
-            present = {self.parties_[0]: None, **present}
-        blocks = blocks_from_mapping(present, n_rows=n_rows, least=1)
-        return {
-            party: match_columns(block, self._names[party], self.n_features_in_per_party_[party])
-            if self.n_features_in_per_party_[party] or block.n_features
-            else block
-            for party, block in blocks.items()
-        }
-
-    def _check_present(self, party: str, present: Mapping[str, Any]) -> None:
-        """A party that owns no split may stay away."""
-        if party in present or not self.n_features_in_per_party_[party]:
-            return
-        number = self.parties_.index(party)
-        n_splits = int((self._active_model.owner == number).sum())
-        if n_splits or number == 0:
-            raise ValueError(
-                f"party {number} ({party}) is needed: its features are used in {n_splits} splits"
-            )
+    def _splits_owned(self, number: int) -> int:
+        return int((self._active_model.owner == number).sum())
 
     def prediction_traffic(self, X: Any) -> pd.DataFrame:
         """Predict, and say what crossed: messages and bytes per party and kind, as `traffic_`."""
@@ -359,43 +274,21 @@ _SHARED_PARAMETERS = [
     "key_bits",
     "allow_weak_key",
 ]
-_COUNTERS = ("encryptions", "additions", "squarings", "blindings", "decryptions")
 
 
-def _is_blocks(X: Any) -> bool:
-    """One block per party? Some sparse matrices are dicts too; scikit-learn's check refuses them in its own words."""
-    return isinstance(X, Mapping) and not hasattr(X, "tocsr")
-
-
-def _seeds(random_state: Any, n: int) -> list[int]:
-    """One seed a party; from the system when no random_state is given."""
-    if random_state is None:
-        return [secrets.randbits(31) for _ in range(n)]
-    if isinstance(random_state, np.random.Generator):
-        return random_state.integers(1 << 31, size=n).tolist()
-    return check_random_state(random_state).randint(1 << 31, size=n, dtype=np.int64).tolist()
-
-
-def _check_targets(y: Any, n_rows: int) -> np.ndarray:
-    """y in one dimension, as long as the blocks, without missing values."""
-    if isinstance(y, pd.Series | pd.DataFrame):
-        y = y.to_numpy()
-    y = column_or_1d(y, warn=True)
-    if len(y) != n_rows:
-        raise ValueError(f"y has {len(y)} labels, the parties have {n_rows} rows")
-    if pd.isna(y).any():
-        raise ValueError(f"y contains {int(pd.isna(y).sum())} missing values (NaN)")
-    return y
-
-
-def _check_label_order(y: Any, active: Block) -> None:
-    """Labels with an index of the same IDs in another order would be paired with the wrong rows."""
-    if isinstance(y, pd.Series | pd.DataFrame) and active.ids is not None and len(y) == active.n_rows:
-        index = y.index.to_numpy()
-        if not np.array_equal(index, active.ids) and set(index) == set(active.ids):
-            raise ValueError(
-                f"y holds the row IDs of party {active.party!r} in another order; y.loc[X.index] aligns it"
-            )
+def _weighted_rows(
+    blocks: dict[str, Block], y: np.ndarray, sample_weight: Any
+) -> tuple[dict[str, Block], np.ndarray, np.ndarray]:
+    """Blocks, y and weights without rows of weight 0: they enter nothing, not even the bins."""
+    weights = _check_sample_weight(
+        sample_weight, np.empty((len(y), 1)), dtype=np.float64, ensure_non_negative=True
+    )
+    used = weights > 0
+    if not used.any():
+        raise ValueError("every sample weight is 0")
+    if used.all():
+        return blocks, y, weights
+    return {party: block.take(used) for party, block in blocks.items()}, y[used], weights[used]
 
 
 class SecureBoostClassifier(ClassifierMixin, _SecureBoost):

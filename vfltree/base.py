@@ -1,0 +1,148 @@
+"""What every estimator does around its protocol: blocks of X, one per party, targets, and seeds."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils.validation import validate_data
+
+from vfldata import columns_by_party
+
+from .blocks import Block, blocks_from_mapping, match_columns, numeric_frame
+
+
+class PartitionedEstimator(BaseEstimator):
+    """An estimator whose columns belong to parties; `partition` is one of its parameters."""
+
+    partition: Mapping[str, Any] | None
+    n_features_in_: int
+    _columns: dict[str, np.ndarray] | None  # party -> columns of X; None where it was given as blocks
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+    def _training_blocks(self, X: Any, y: Any) -> tuple[dict[str, Block], Any]:
+        """One block per party, and the attributes scikit-learn expects of an estimator that has seen X."""
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        blocks, y = self._blocks_given(X, y) if _is_blocks(X) else self._blocks_cut(X, y)
+        self.parties_ = tuple(blocks)
+        self.n_features_in_per_party_ = {party: block.n_features for party, block in blocks.items()}
+        self._names = {party: block.names for party, block in blocks.items()}
+        for party in self.parties_[1:]:
+            if not blocks[party].n_features:
+                raise ValueError(f"party {party!r} has no features: a passive party needs one at least")
+        return blocks, y
+
+    def _blocks_given(self, X: Mapping[str, Any], y: Any) -> tuple[dict[str, Block], Any]:
+        """X is a dict of blocks; `partition` may give their order."""
+        if self.partition is not None and set(self.partition) != set(X):
+            raise ValueError(f"partition names parties {list(self.partition)}, X has {list(X)}")
+        blocks = blocks_from_mapping({party: X[party] for party in self.partition or X}, n_rows=len(y))
+        _check_label_order(y, next(iter(blocks.values())))
+        self._columns = None
+        self.n_features_in_ = sum(block.n_features for block in blocks.values())
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        return blocks, y
+
+    def _blocks_cut(self, X: Any, y: Any) -> tuple[dict[str, Block], Any]:
+        """X holds all columns; `partition` says whose they are."""
+        if isinstance(X, pd.DataFrame):
+            X = numeric_frame(X)
+        X, y = validate_data(
+            self, X, y, dtype=np.float64, ensure_all_finite=False, y_numeric=False, multi_output=True
+        )
+        names = getattr(self, "feature_names_in_", None)
+        self._columns = columns_by_party(self.partition, X.shape[1], names)
+        return self._cut(X), y
+
+    def _cut(self, X: np.ndarray) -> dict[str, Block]:
+        assert self._columns is not None
+        return {party: Block(party, X[:, columns]) for party, columns in self._columns.items()}
+
+    def _prediction_blocks(self, X: Any) -> dict[str, Block]:
+        """One block per party that is there, columns as in training."""
+        if not _is_blocks(X):
+            if self._columns is None:
+                raise ValueError(
+                    f"this model was trained on a dict of blocks; pass a dict with {list(self.parties_)}"
+                )
+            if isinstance(X, pd.DataFrame):
+                X = numeric_frame(X)
+            return self._cut(validate_data(self, X, dtype=np.float64, ensure_all_finite=False, reset=False))
+        unknown = [party for party in X if party not in self.parties_]
+        if unknown:
+            raise ValueError(f"unknown parties {unknown}; the model has {list(self.parties_)}")
+        present = {party: X[party] for party in self.parties_ if X.get(party) is not None}
+        for party in self.parties_:
+            self._check_present(party, present)
+        n_rows = len(next(iter(present.values())))
+        if self.parties_[0] not in present:
+            present = {self.parties_[0]: None, **present}
+        blocks = blocks_from_mapping(present, n_rows=n_rows, least=1)
+        return {
+            party: match_columns(block, self._names[party], self.n_features_in_per_party_[party])
+            if self.n_features_in_per_party_[party] or block.n_features
+            else block
+            for party, block in blocks.items()
+        }
+
+    def _splits_owned(self, number: int) -> int:
+        """How often the model asks the party of this number."""
+        raise NotImplementedError
+
+    def _check_present(self, party: str, present: Mapping[str, Any]) -> None:
+        """A party that owns no split may stay away."""
+        if party in present or not self.n_features_in_per_party_[party]:
+            return
+        number = self.parties_.index(party)
+        n_splits = self._splits_owned(number)
+        if n_splits or number == 0:
+            raise ValueError(
+                f"party {number} ({party}) is needed: its features are used in {n_splits} splits"
+            )
+
+
+def _is_blocks(X: Any) -> bool:
+    """One block per party? Some sparse matrices are dicts too; scikit-learn's check refuses them in its own words."""
+    return isinstance(X, Mapping) and not hasattr(X, "tocsr")
+
+
+def party_seeds(random_state: Any, n: int) -> list[int]:
+    """One seed a party; from the system when no random_state is given."""
+    if random_state is None:
+        return [secrets.randbits(31) for _ in range(n)]
+    if isinstance(random_state, np.random.Generator):
+        return random_state.integers(1 << 31, size=n).tolist()
+    return check_random_state(random_state).randint(1 << 31, size=n, dtype=np.int64).tolist()
+
+
+def check_targets(y: Any, n_rows: int) -> np.ndarray:
+    """y in one dimension, as long as the blocks, without missing values."""
+    if isinstance(y, pd.Series | pd.DataFrame):
+        y = y.to_numpy()
+    y = column_or_1d(y, warn=True)
+    if len(y) != n_rows:
+        raise ValueError(f"y has {len(y)} labels, the parties have {n_rows} rows")
+    if pd.isna(y).any():
+        raise ValueError(f"y contains {int(pd.isna(y).sum())} missing values (NaN)")
+    return y
+
+
+def _check_label_order(y: Any, active: Block) -> None:
+    """Labels with an index of the same IDs in another order would be paired with the wrong rows."""
+    if isinstance(y, pd.Series | pd.DataFrame) and active.ids is not None and len(y) == active.n_rows:
+        index = y.index.to_numpy()
+        if not np.array_equal(index, active.ids) and set(index) == set(active.ids):
+            raise ValueError(
+                f"y holds the row IDs of party {active.party!r} in another order; y.loc[X.index] aligns it"
+            )
