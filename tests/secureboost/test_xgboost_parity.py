@@ -10,11 +10,12 @@ import xgboost as xgb
 from sklearn.datasets import load_breast_cancer, load_diabetes
 
 from tests.secureboost.small import some_data
+from tests.tree.xgboost_judge import tree_differences
 from vfldata import load_credit, load_nursery
 from vfltree import SecureBoostClassifier, SecureBoostRegressor
 from vfltree.binning import BinMapper
 from vfltree.secureboost.models import decode_records, record_table, result_trees
-from vfltree.tree import record_id
+from vfltree.tree import RecordTable
 
 pytestmark = pytest.mark.filterwarnings("ignore::vfltree.NotEncryptedWarning")
 
@@ -55,55 +56,22 @@ def train_both(
     return booster, matrix, model.fit(X, y, sample_weight=weights)
 
 
-def our_splits(model) -> list[dict[int, tuple[int, float, bool]]]:
-    """Per tree: heap number -> (column of X, threshold, missing goes left), from the tables of all parties."""
+def whole_table(model) -> RecordTable:
+    """The splits of all parties in one table, columns counted in X."""
     tables = [decode_records(model._active_model.records)]
     tables += [record_table(model._passive_models[party]) for party in model.parties_[1:]]
-    columns = [model._columns[party] for party in model.parties_]
-    trees = []
-    for number, tree in enumerate(result_trees(model._active_model)):
-        splits = {}
-        for node, owner in zip(tree.node.tolist(), tree.owner.tolist(), strict=True):
-            if owner >= 0:
-                at = int(tables[owner].find(record_id([number], [node]))[0])
-                table = tables[owner]
-                splits[node] = (
-                    int(columns[owner][table.columns[at]]), float(table.thresholds[at]), bool(table.missing_left[at])
-                )  # fmt: skip
-        trees.append(splits)
-    return trees
+    whole = RecordTable.empty()
+    for party, table in zip(model.parties_, tables, strict=True):
+        columns = model._columns[party][table.columns]
+        whole = whole.append(table.ids, columns, table.thresholds, table.missing_left)
+    return whole
 
 
-def their_splits(booster) -> list[dict[int, tuple[int, float, bool]]]:
-    frame = booster.trees_to_dataframe()
-    trees = []
-    for _, tree in frame.groupby("Tree", sort=True):
-        rows = tree.set_index("ID").to_dict("index")
-        splits, todo = {}, [(f"{tree['Tree'].iloc[0]}-0", 1)]
-        while todo:
-            identifier, node = todo.pop()
-            row = rows[identifier]
-            if row["Feature"] == "Leaf":
-                continue
-            column = int(str(row["Feature"]).removeprefix("f"))
-            splits[node] = (column, float(row["Split"]), row["Missing"] == row["Yes"])
-            todo += [(row["Yes"], 2 * node), (row["No"], 2 * node + 1)]
-        trees.append(splits)
-    return trees
-
-
-def assert_same_trees(model, booster) -> None:
-    ours, theirs = our_splits(model), their_splits(booster)
-    assert len(ours) == len(theirs)
-    for number, (mine, yours) in enumerate(zip(ours, theirs, strict=True)):
-        # A threshold past the last cut (all present values left) is +inf here and a number above the maximum there.
-        same = mine.keys() == yours.keys() and all(
-            mine[node][0] == yours[node][0]
-            and mine[node][2] == yours[node][2]
-            and (np.isinf(mine[node][1]) or np.float32(mine[node][1]) == np.float32(yours[node][1]))
-            for node in mine
-        )
-        assert same, f"tree {number} differs: {sorted(set(mine.items()) ^ set(yours.items()))[:4]}"
+def assert_same_trees(model, booster, matrix) -> None:
+    differences = tree_differences(
+        result_trees(model._active_model), whole_table(model), booster, matrix.get_quantile_cut()
+    )
+    assert differences == []
 
 
 def as_singles(X) -> np.ndarray:
@@ -117,7 +85,7 @@ def test_breast_cancer_binary(missing):
     if missing:
         X[np.random.default_rng(0).random(X.shape) < 0.1] = np.nan
     booster, matrix, model = train_both(X, y, {"objective": "binary:logistic"})
-    assert_same_trees(model, booster)
+    assert_same_trees(model, booster, matrix)
     np.testing.assert_allclose(model.predict_proba(X)[:, 1], booster.predict(matrix), atol=1e-5)
 
 
@@ -125,7 +93,7 @@ def test_diabetes_regression():
     X, y = load_diabetes(return_X_y=True)
     X = as_singles(X)
     booster, matrix, model = train_both(X, y, {"objective": "reg:squarederror"})
-    assert_same_trees(model, booster)
+    assert_same_trees(model, booster, matrix)
     np.testing.assert_allclose(model.predict(X), booster.predict(matrix), rtol=1e-5)
 
 
@@ -137,7 +105,7 @@ def test_nursery_five_classes():
     booster, matrix, model = train_both(
         X, y, {"objective": "multi:softprob", "num_class": int(y.max()) + 1}, n_parties=2
     )
-    assert_same_trees(model, booster)
+    assert_same_trees(model, booster, matrix)
     np.testing.assert_allclose(model.predict_proba(X), booster.predict(matrix), atol=1e-5)
 
 
@@ -146,7 +114,7 @@ def test_credit_binary(data_home):
     data = load_credit(data_home=data_home)
     X, y = as_singles(data.X_train), data.y_train.to_numpy()
     booster, matrix, model = train_both(X, y, {"objective": "binary:logistic"}, n_parties=2)
-    assert_same_trees(model, booster)
+    assert_same_trees(model, booster, matrix)
     np.testing.assert_allclose(model.predict_proba(X)[:, 1], booster.predict(matrix), atol=1e-5)
 
 
@@ -165,7 +133,7 @@ def test_parameters_mean_what_they_mean_there(parameters):
     X, y = some_data("binary", n_rows=500, missing=True)
     X = as_singles(X)
     booster, matrix, model = train_both(X, y, {"objective": "binary:logistic"}, rounds=20, **parameters)
-    assert_same_trees(model, booster)
+    assert_same_trees(model, booster, matrix)
     np.testing.assert_allclose(model.predict_proba(X)[:, 1], booster.predict(matrix), atol=1e-5)
 
 
@@ -174,5 +142,5 @@ def test_sample_weights_mean_what_they_mean_there():
     X = as_singles(X)
     weights = np.random.default_rng(0).integers(1, 5, size=len(y)).astype(float)
     booster, matrix, model = train_both(X, y, {"objective": "binary:logistic"}, weights=weights, rounds=20)
-    assert_same_trees(model, booster)
+    assert_same_trees(model, booster, matrix)
     np.testing.assert_allclose(model.predict_proba(X)[:, 1], booster.predict(matrix), atol=1e-5)

@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from pooled import Settings, boost
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine, make_friedman1
-from xgboost_judge import compare
 
+from tests.tree.pooled import Settings, boost
+from tests.tree.xgboost_judge import compare
 from vfldata import load_credit, load_nursery
 from vfltree import histogram
 from vfltree.binning import BinMapper

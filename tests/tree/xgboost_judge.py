@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import xgboost
-from pooled import Model, Settings, boost
 
+from tests.tree.pooled import Model, Settings, boost
 from vfltree.binning import BinMapper
 from vfltree.losses import Logistic, Loss, Softmax, SquaredError
 from vfltree.splitting import SplitRules
-from vfltree.tree import record_id
+from vfltree.tree import RecordTable, Tree, record_id
 
 OBJECTIVES = {Logistic: "binary:logistic", Softmax: "multi:softprob", SquaredError: "reg:squarederror"}
 
@@ -60,10 +61,7 @@ def compare(X, y, loss: Loss, weights=None, *, n_rounds=100, max_bin=32, max_dep
     settings = Settings(n_rounds, max_depth, eta, SplitRules(**known), base_score)
     mine = boost(X, y, loss, BinMapper.from_xgboost_cuts(*stored), settings, weights)
 
-    ends = np.asarray(stored[1], dtype=np.float64)[np.asarray(stored[0], dtype=np.int64)[1:] - 1]
-    trees = json.loads(theirs.save_raw("json"))["learner"]["gradient_booster"]["model"]["trees"]
-    assert len(trees) == len(mine.trees)
-    found = [first_difference(mine, t, tree, ends) for t, tree in enumerate(trees)]
+    differences = tree_differences(mine.trees, mine.table, theirs, stored)
     rows = xgboost.DMatrix(X)
     margins = theirs.predict(rows, output_margin=True).reshape(mine.raw.shape)
     predictions = loss.link(mine.raw)
@@ -71,14 +69,25 @@ def compare(X, y, loss: Loss, weights=None, *, n_rounds=100, max_bin=32, max_dep
         predictions = predictions[:, 1]
     expected = theirs.predict(rows)
     gap = np.abs(expected - predictions) / np.maximum(1, np.abs(expected))
-    return Comparison(
-        mine, theirs, [d for d in found if d], float(np.abs(margins - mine.raw).max()), float(gap.max())
-    )
+    return Comparison(mine, theirs, differences, float(np.abs(margins - mine.raw).max()), float(gap.max()))
 
 
-def first_difference(model: Model, number: int, theirs: dict[str, Any], ends: np.ndarray) -> str | None:
+def tree_differences(
+    trees: Sequence[Tree], table: RecordTable, theirs: xgboost.Booster, stored_cuts: tuple[Any, Any]
+) -> list[str]:
+    """The first difference of every tree that has one. stored_cuts : of `QuantileDMatrix.get_quantile_cut`."""
+    bounds, values = (np.asarray(part) for part in stored_cuts)
+    ends = values.astype(np.float64)[bounds.astype(np.int64)[1:] - 1]
+    dumped = json.loads(theirs.save_raw("json"))["learner"]["gradient_booster"]["model"]["trees"]
+    assert len(dumped) == len(trees)
+    found = [first_difference(trees[t], t, table, tree, ends) for t, tree in enumerate(dumped)]
+    return [difference for difference in found if difference]
+
+
+def first_difference(
+    mine: Tree, number: int, table: RecordTable, theirs: dict[str, Any], ends: np.ndarray
+) -> str | None:
     """Where tree `number` first differs in structure, feature, threshold or default direction; both gains."""
-    mine, table = model.trees[number], model.table
     records = table.find(record_id(number, mine.node))
     for at in range(min(mine.n_nodes, len(theirs["left_children"]))):
         is_leaf = mine.owner[at] < 0
