@@ -13,13 +13,8 @@ from vflcrypto import CiphertextArray, CryptoError, PackingPlan, PrivateKey, Pub
 from vflparty import Ledger, RemoteProtocolError
 
 ENCRYPTIONS = ("paillier", "none")
-COUNTERS = (
-    "encryptions",
-    "additions",
-    "squarings",
-    "blindings",
-    "decryptions",
-)  # what the ledger counts here
+# What the ledger counts, besides bytes: operations on ciphertexts.
+COUNTERS = ("encryptions", "additions", "squarings", "blindings", "decryptions")
 
 
 class PlainSealer:

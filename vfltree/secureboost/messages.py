@@ -32,9 +32,7 @@ class ActiveSetup(Message):
     ids_digest: bytes
     passive_parties: tuple[str, ...]  # in the order of `partition`
     settings_json: str
-    cuts: (
-        tuple[NDArray[np.float64], ...] | None
-    )  # one float64 (n_cuts,) per feature, or None: quantiles of the data
+    cuts: tuple[NDArray[np.float64], ...] | None  # float64 (n_cuts,) a feature; None: quantiles
     random_seed: int
 
 
@@ -47,7 +45,7 @@ class PassiveSetup(Message):
     ids_digest: bytes
     max_bin: int
     allow_weak_key: bool  # accept a key that is fit for tests only
-    cuts: tuple[NDArray[np.float64], ...] | None
+    cuts: tuple[NDArray[np.float64], ...] | None  # as in ActiveSetup
     random_seed: int
     n_jobs: int
     records: bytes  # an encoded Records, to predict; empty to train
@@ -89,9 +87,7 @@ class GradientsForRound(Message, answer="Histograms"):
 
     round: int
     rows: NDArray[np.int32]  # int32 (n_sampled,), ascending; empty: all rows
-    gradients: (
-        bytes  # sealed: ciphertexts (n_sampled, per_row), or int64 (n_sampled, 2, n_outputs) in the clear
-    )
+    gradients: bytes  # sealed: ciphertexts (n_sampled, per_row); in the clear int64 (n_sampled, 2, n_outputs)
 
 
 @dataclass(frozen=True)
@@ -181,9 +177,7 @@ class Records(Message):
 class ActiveResult(Message):
     """The active party's half of the model, for itself to keep: trees without foreign features and thresholds."""
 
-    base_score: (
-        np.ndarray
-    )  # float32 or float64 (n_outputs,): raw scores before the first tree, and of which precision
+    base_score: np.ndarray  # (n_outputs,) before the first tree; float32 or float64 as all raw scores
     sizes: NDArray[np.int64]  # (n_trees,) nodes of each tree; the arrays below hold them one after another
     node: NDArray[np.int64]
     owner: NDArray[np.int32]
