@@ -11,9 +11,10 @@ from sklearn.base import clone
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
 
-from tests.secureboost.small import CONST4, PROBA4, WEAK, XA4, Y4, blocks, boost1, positive
+from tests.secureboost.small import CONST4, PROBA4, WEAK, XA4, Y4, blocks, boost1, positive, some_data
 from vflcrypto import paillier
 from vfltree import NotEncryptedWarning, SecureBoostClassifier, SecureBoostRegressor
+from vfltree.secureboost.models import result_trees
 
 pytestmark = pytest.mark.filterwarnings("ignore::vfltree.NotEncryptedWarning")
 
@@ -391,3 +392,13 @@ class TestEstimator:
             model = boost1(encryption="paillier", **WEAK).fit(blocks(CONST4, XA4), Y4)
         held = [type(value).__name__ for value in vars(model).values()]
         assert "PrivateKey" not in held
+
+
+def test_the_cover_of_a_node_is_that_of_its_children():
+    X, y = some_data("five", n_rows=200)
+    model = SecureBoostClassifier(3, encryption="none", subsample=0.8, random_state=0).fit(X, y)
+    for tree in result_trees(model._active_model):
+        inner = tree.owner >= 0
+        children = tree.cover[tree.left[inner]] + tree.cover[tree.right[inner]]
+        assert inner.any()
+        np.testing.assert_allclose(tree.cover[inner], children)

@@ -104,8 +104,6 @@ class BoostRound:
                 child_ids(node.record), positions, (node.rows[left], node.rows[~left]), strict=True
             )
         )
-        for child in (first, second):
-            node.builder.set_cover(child.position, self._weight(child))
         return Division(node, left, (first, second))
 
     def may_split(self, node: Node) -> bool:
@@ -123,7 +121,9 @@ class BoostRound:
     def _node(self, record: int, output: int, builder: TreeBuilder, position: int, rows: np.ndarray) -> Node:
         g, h = self.quantized.g[rows, output], self.quantized.h[rows, output]
         n_sampled = int(self.sampled[rows].sum())
-        return Node(record, output, builder, position, rows, n_sampled, np.array([g.sum(), h.sum()]))
+        node = Node(record, output, builder, position, rows, n_sampled, np.array([g.sum(), h.sum()]))
+        builder.set_cover(position, self._weight(node))
+        return node
 
     def _best_of(self, nodes: list[Node]) -> list[Split]:
         """`choose_splits` for nodes of one output."""
