@@ -112,11 +112,6 @@ def frame_bytes(header: bytes | bytearray | memoryview) -> int:
     return total
 
 
-def kind_of(frame: bytes | bytearray | memoryview) -> str:
-    """The kind named in a frame (for ledgers and transcripts); the frame is checked as in decode."""
-    return _open(memoryview(frame).cast("B"))[0]
-
-
 def _open(view: memoryview) -> tuple[str, memoryview]:
     """Kind and payload of a sound frame: lengths first, then the digest."""
     total = frame_bytes(view[:HEADER_BYTES])

@@ -13,9 +13,7 @@ class Launch(Message):
 
     sys_path: tuple[str, ...]
     leader: str
-    peers: tuple[
-        str, ...
-    ]  # the leader's peers are the answering parties; an answering party's only peer is the leader
+    peers: tuple[str, ...]  # of the leader: the answering parties; of an answering party: the leader
     descriptors: tuple[int, ...]  # inherited file descriptors of the sockets to `peers`
     timeout: float | None
     record: bool

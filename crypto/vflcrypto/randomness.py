@@ -36,11 +36,6 @@ def random_bits(count: int) -> NDArray[np.uint8]:
     return np.unpackbits(packed, count=count)
 
 
-def random_bytes(count: int, bits: int) -> bytes:
-    """`count` uniform integers below 2**bits as little-endian bytes of whole words."""
-    return random_words(count, bits).astype("<u8", copy=False).tobytes()
-
-
 def random_below(limit: int) -> int:
     """A uniform integer in [0, limit), by rejection."""
     if limit < 1:
