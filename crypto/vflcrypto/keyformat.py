@@ -58,7 +58,7 @@ def public_from_json(text: str) -> tuple[int, bool, bytes]:
             raise InvalidKeyError("n must be a string of lower-case hexadecimal digits")
         fingerprint = bytes.fromhex(document["fingerprint"])
         return _exact(int(digits, 16), bits), bool(document["textbook_noise"]), fingerprint
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError) as error:
         if isinstance(error, InvalidKeyError):
             raise
         raise InvalidKeyError(

@@ -246,8 +246,8 @@ def plan_packing(
         if int(value) != value or value < lowest:
             raise ValueError(f"{name} must be an integer of at least {lowest}, got {value!r}")
     plan = PackingPlan(int(n_rows), int(n_outputs), int(fraction_bits), int(key_bits))
-    if plan.n_rows << plan.fraction_bits > 1 << MAX_SUM_BITS:
-        needed = plan.fraction_bits + (plan.n_rows - 1).bit_length()
+    needed = plan.fraction_bits + (plan.n_rows - 1).bit_length()
+    if needed > MAX_SUM_BITS:
         raise ValueError(
             f"sums of {n_rows} values with {fraction_bits} fraction bits need {needed} bits, "
             f"{MAX_SUM_BITS} are offered: use fewer fraction bits"

@@ -228,7 +228,7 @@ def test_c20_json_holds_no_large_number_and_says_what_it_is():
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[]", "null", "3", "{}", '{"format": "other"}', "not json"]
+    ["", "[]", "null", "3", "{}", '{"format": "other"}', "not json", "[" * 100_000]
     + [
         json.dumps({**json.loads(PUBLIC.to_json()), field: value})
         for field, value in (

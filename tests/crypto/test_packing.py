@@ -148,6 +148,12 @@ def test_impossible_plans_are_refused(bad):
         plan_packing(*bad)
 
 
+@pytest.mark.parametrize("fraction_bits", [62, 10**9, 10**12, 10**30])
+def test_absurd_fraction_bits_are_refused_without_memory(fraction_bits):
+    with pytest.raises(ValueError, match=f"need {fraction_bits} bits, 61 are offered"):
+        plan_packing(1, 1, fraction_bits, 3072)
+
+
 def test_c23_values_that_would_spill_into_the_next_slot_are_refused():
     plan = plan_packing(10, 1, 30, 512)
     one = np.full((10, 1), 2**30)
