@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
+import numpy as np
+
 from . import codec
 from .errors import LocalProtocolError, RemoteProtocolError
 from .ledger import Ledger
@@ -23,6 +25,7 @@ from .party import Conversation, Leader, Party, ProgressHook, Round, seat_class
 
 # Long computations are silence too; a peer that has died is noticed at once whatever this says.
 DEFAULT_TIMEOUT = 3600.0
+LONGEST_TIMEOUT = 1e9  # about what the operating system's calls take
 
 
 class Sent(NamedTuple):
@@ -85,11 +88,22 @@ def make_network(
     from .channel import InProcessNetwork
     from .process import ProcessNetwork
 
+    check_timeout(timeout)
     if kind == "inprocess":
         return InProcessNetwork.from_seats(seats, ledger=ledger, on_progress=on_progress, record=record)
     if kind == "process":
         return ProcessNetwork(seats, ledger=ledger, timeout=timeout, on_progress=on_progress, record=record)
     raise ValueError(f"network must be 'inprocess' or 'process', got {kind!r}")
+
+
+def check_timeout(timeout: float | None) -> None:
+    """TypeError or ValueError unless it is a positive number of seconds, or None."""
+    if timeout is None:
+        return
+    if isinstance(timeout, bool) or not isinstance(timeout, int | float | np.integer | np.floating):
+        raise TypeError(f"timeout must be a number of seconds or None, got {timeout!r}")
+    if not 0 < timeout < LONGEST_TIMEOUT:
+        raise ValueError(f"timeout must be a positive number of seconds or None, got {timeout!r}")
 
 
 def split_seats(seats: Sequence[Seat]) -> tuple[Seat, list[Seat]]:

@@ -33,7 +33,7 @@ from .control import Collect, Converse, Kept, Launch, Ping, Pong, Progress, Read
 from .errors import LocalProtocolError, PeerGoneError, PeerTimeoutError, RemoteProtocolError
 from .ledger import Ledger, LedgerReport
 from .messages import ErrorReport, Message, Seat
-from .network import DEFAULT_TIMEOUT, Network, Sent, split_seats
+from .network import DEFAULT_TIMEOUT, Network, Sent, check_timeout, split_seats
 from .party import Leader, ProgressHook, Seated, seat_class
 from .wire import Wire
 
@@ -129,8 +129,7 @@ class ProcessNetwork(Network):
         record: bool = False,
     ) -> None:
         leading, answering = split_seats(seats)
-        if timeout is not None and not 0 < timeout < 1e9:
-            raise ValueError(f"timeout must be a positive number of seconds or None, got {timeout!r}")
+        check_timeout(timeout)
         self.leader = leading.party
         self.parties = tuple(seat.party for seat in answering)
         self.ledger = Ledger() if ledger is None else ledger

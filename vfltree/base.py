@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state, column_or_1d
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import _num_samples, validate_data
 
 from vfldata import columns_by_party
 
@@ -46,7 +46,9 @@ class PartitionedEstimator(BaseEstimator):
         """X is a dict of blocks; `partition` may give their order."""
         if self.partition is not None and set(self.partition) != set(X):
             raise ValueError(f"partition names parties {list(self.partition)}, X has {list(X)}")
-        blocks = blocks_from_mapping({party: X[party] for party in self.partition or X}, n_rows=len(y))
+        blocks = blocks_from_mapping(
+            {party: X[party] for party in self.partition or X}, n_rows=_num_samples(y)
+        )
         _check_label_order(y, next(iter(blocks.values())))
         self._columns = None
         self.n_features_in_ = sum(block.n_features for block in blocks.values())

@@ -42,12 +42,22 @@ class Block:
 
 
 def numeric_frame(frame: pd.DataFrame, party: str | None = None) -> pd.DataFrame:
-    """The frame in float64, nullable and object columns of numbers included; TypeError names a column of text."""
+    """The frame in float64, nullable and object columns of numbers included; TypeError names a column of text.
+
+    ValueError where two columns share a name: nobody could say which of them is meant.
+    """
+    if not frame.columns.is_unique:
+        twice = sorted({repr(name) for name in frame.columns[frame.columns.duplicated()]})
+        raise ValueError(_at(party, f"column names occur twice: {', '.join(twice)}"))
     return pd.DataFrame(
         {name: _numeric_column(frame.iloc[:, i], party) for i, name in enumerate(frame.columns)},
         index=frame.index,
-        columns=frame.columns if frame.columns.is_unique else None,
+        columns=frame.columns,
     )
+
+
+def _at(party: str | None, text: str) -> str:
+    return text if party is None else f"party {party!r}: {text}"
 
 
 def _numeric_column(column: pd.Series, party: str | None) -> np.ndarray:

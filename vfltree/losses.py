@@ -28,6 +28,7 @@ HESSIAN_FLOOR = 1e-16  # XGBoost's floor, so that saturated rows still count
 PRIOR_FLOOR = 1e-6  # XGBoost adds it to class shares before the logarithm
 BASE_SCORE_MARGIN = 1e-6  # shares 0 and 1 have no finite logit
 LARGEST_EXPONENT = 88.7  # exp of it is finite in single precision
+SMALLEST_EXPONENT = -1022  # of a normal double: what is smaller rounds to 0 rather than divide by it
 SINGLE_LIMIT = 16  # targets up to this many times their range lose at most 2**-20 of it in single precision
 
 
@@ -282,4 +283,4 @@ def _unit(x: Array, bits: int) -> Array:
     """Per column the power of two u with |x| / u <= 2**bits, and the largest above 2**(bits - 1)."""
     largest = np.abs(x).max(axis=0, initial=0.0)
     _, exponents = np.frexp(np.where(largest > 0, largest, 0.5))
-    return np.ldexp(1.0, exponents - bits)
+    return np.ldexp(1.0, np.maximum(exponents - bits, SMALLEST_EXPONENT))

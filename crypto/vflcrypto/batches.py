@@ -41,6 +41,8 @@ def thread_count(n_jobs: int | None) -> int:
     """Threads that n_jobs stands for: None is one; -1 is every usable core, -2 all but one, and so on."""
     if n_jobs is None:
         return 1
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int | np.integer):
+        raise TypeError(f"n_jobs must be an integer or None, got {n_jobs!r} of type {type(n_jobs).__name__}")
     if n_jobs == 0:
         raise ValueError(
             "n_jobs must be a positive number of threads, or negative to count from all cores; got 0"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import warnings
 from collections.abc import Mapping
 from typing import Any, cast
@@ -14,6 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from vflcrypto import kernels
 from vflparty import Ledger, codec, make_network, make_seat
+from vflparty.network import check_timeout
 
 from ..base import PartitionedEstimator, check_targets, party_seeds
 from ..blocks import Block
@@ -29,6 +31,9 @@ from .progress import ProgressBar
 from .settings import BoostSettings
 
 NETWORKS = ("inprocess", "process")
+# Weights are float32 in the losses, as in XGBoost.
+SMALLEST_WEIGHT, LARGEST_WEIGHT_SUM = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
+LARGEST_TARGET = 1e150  # its square is a double, and so are sums of squares
 _ANSWERS_AT_ONCE = 1 << 27  # a passive party keeps one byte per (record, row) while it predicts
 
 
@@ -89,6 +94,8 @@ class _SecureBoost(PartitionedEstimator):
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Any:
         """Check, seat, train, gather."""
         self._settings(**self._objective_defaults())  # parameters first: the cheapest check
+        # A fit that fails must not leave the trees of one data set with the labels of another.
+        self.__dict__.pop("_active_model", None)
         blocks, y = self._training_blocks(X, y)
         n_rows = next(iter(blocks.values())).n_rows
         if n_rows == 0:
@@ -124,6 +131,9 @@ class _SecureBoost(PartitionedEstimator):
     def _settings(self, **objective: Any) -> BoostSettings:
         if self.network not in NETWORKS:
             raise ValueError(f"network must be one of {NETWORKS}, got {self.network!r}")
+        check_timeout(self.timeout)
+        if not isinstance(self.verbose, numbers.Integral):
+            raise TypeError(f"verbose must be an integer, got {self.verbose!r}")
         own = {name: getattr(self, name) for name in _SHARED_PARAMETERS}
         return BoostSettings(**own, n_jobs=kernels.thread_count(self.n_jobs), **objective)
 
@@ -209,6 +219,8 @@ class _SecureBoost(PartitionedEstimator):
         check_is_fitted(self, "_active_model")
         blocks = self._prediction_blocks(X)
         n_rows = next(iter(blocks.values())).n_rows
+        if n_rows == 0:
+            raise ValueError("0 rows to predict")
         n_records = max([len(t.ids) for t in self._passive_models.values()] + [1])
         step = max(1, _ANSWERS_AT_ONCE // n_records)
         pieces = [
@@ -286,6 +298,12 @@ def _weighted_rows(
     used = weights > 0
     if not used.any():
         raise ValueError("every sample weight is 0")
+    low, high = float(weights[used].min()), float(weights.max())
+    if low < SMALLEST_WEIGHT or high * len(weights) > LARGEST_WEIGHT_SUM:
+        raise ValueError(
+            f"sample weights lie between {low:g} and {high:g}, single precision holds weights from "
+            f"{SMALLEST_WEIGHT:g} and sums to {LARGEST_WEIGHT_SUM:g}: scale them"
+        )
     if used.all():
         return blocks, y, weights
     return {party: block.take(used) for party, block in blocks.items()}, y[used], weights[used]
@@ -372,6 +390,11 @@ class SecureBoostRegressor(RegressorMixin, _SecureBoost):
         targets = np.asarray(y, dtype=np.float64)
         if not np.isfinite(targets).all():
             raise ValueError("y contains infinity or NaN")
+        if np.abs(targets).max() > LARGEST_TARGET:
+            raise ValueError(
+                f"y holds values up to {np.abs(targets).max():g}, their squared errors overflow beyond "
+                f"{LARGEST_TARGET:g}: scale y"
+            )
         return targets, self._settings(**self._objective_defaults())
 
     def predict(self, X: Any) -> np.ndarray:

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import numbers
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -97,10 +98,18 @@ def _check_range(name: str, value: object, kind: type, low: float, high: float, 
     word = "an integer" if kind is numbers.Integral else "a number"
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, kind):
         raise TypeError(f"{name} must be {word}, got {value!r} of type {type(value).__name__}")
-    number = float(value)  # type: ignore[arg-type]
+    number = _as_float(value)
     if not (low < number if low_open else low <= number) or not number <= high or not np.isfinite(number):
         brackets = ("(" if low_open else "[") + f"{low}, {high}" + ("]" if np.isfinite(high) else ")")
         raise ValueError(f"{name} must be {word} in {brackets}, got {value!r}")
+
+
+def _as_float(value: Any) -> float:
+    """As a double; integers beyond its range are infinite."""
+    try:
+        return float(value)
+    except OverflowError:
+        return np.inf if value > 0 else -np.inf
 
 
 def _plain_number(value: object) -> object:
