@@ -34,7 +34,7 @@ from .messages import ARRAY_DTYPES, FieldType, Message, field_types, kind_name
 MAGIC = b"VFLP"
 VERSION = 1
 MAX_FRAME_BYTES = 4 << 30  # what one frame may hold; more travels in blocks
-MAX_INT_BYTES = 1 << 16  # an int of half a million bits: a few times the square of the largest modulus
+MAX_INT_BYTES = 1 << 10  # far beyond any count; Python still writes such a number out (4300 digits at most)
 MAX_TUPLE_ITEMS = (
     1 << 20
 )  # many values belong into an array; a tuple costs many bytes of memory per byte on the wire

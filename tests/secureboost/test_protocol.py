@@ -233,7 +233,7 @@ class TestPrediction:
         for row in (-1, 60):
             with pytest.raises(RemoteProtocolError, match="60 agreed rows"):
                 self.ask(party, [records[0]], [row])
-        with pytest.raises(RemoteProtocolError, match="2 records but 1 rows"):
+        with pytest.raises(RemoteProtocolError, match="do not make pairs"):
             self.ask(party, records[:2], [0])
 
     def test_prediction_takes_at_most_depth_steps_for_all_rows_and_trees(self):

@@ -11,7 +11,7 @@ from vflcrypto import CryptoError, PrivateKey, obtain_keypair
 from vflparty import Conversation, Leader, RemoteProtocolError, to_all
 from vflparty.party import Round
 
-from ..binning import BinMapper
+from ..binning import MAX_BINS, BinMapper
 from ..histogram import build_histograms
 from ..losses import Logistic, Loss, Quantized, Scores, Softmax, SquaredError, fraction_bits_for, quantize
 from ..rows import rows_digest
@@ -113,6 +113,10 @@ class ActiveParty(Leader):
         for number in range(settings.n_estimators):
             grown = yield from self._grow_round(number, raw)
             trees += grown
+            if not np.isfinite(raw).all():
+                raise ValueError(
+                    f"raw scores overflow in round {number}: learning_rate={settings.learning_rate:g} is too large"
+                )
             loss = self._loss.value(self._targets, raw, self._weights)
             self.report(f"loss {loss:.4f}", number + 1, settings.n_estimators)
         yield to_all(self._passive, TrainingEnded(settings.n_estimators))
@@ -136,7 +140,7 @@ class ActiveParty(Leader):
         self._shapes = {}
         for party, joined in answers.items():
             assert isinstance(joined, Joined)
-            if joined.n_features < 1 or not 2 <= joined.n_bins <= 1 << 16:
+            if joined.n_features < 1 or not 2 <= joined.n_bins <= MAX_BINS + 1:
                 raise RemoteProtocolError(
                     f"{joined.n_features} features of {joined.n_bins} bins cannot be", party
                 )
@@ -217,7 +221,10 @@ class ActiveParty(Leader):
             }
             for party, group in by_owner.items():
                 name = self._passive[party - 1]
-                masks.update(self._read_masks(name, answers[name], group))
+                answer = answers[name]
+                assert isinstance(answer, SplitsRecorded)
+                _check_place(answer, current.number, level, name)
+                masks.update(self._read_masks(name, answer, group))
         return [current.divide(split, masks[split.node.record]) for split in splits]
 
     def _divide_own(self, splits: list[Split]) -> dict[int, np.ndarray]:
@@ -233,8 +240,7 @@ class ActiveParty(Leader):
         return masks
 
     @staticmethod
-    def _read_masks(party: str, answer: object, group: list[Split]) -> dict[int, np.ndarray]:
-        assert isinstance(answer, SplitsRecorded)
+    def _read_masks(party: str, answer: SplitsRecorded, group: list[Split]) -> dict[int, np.ndarray]:
         masks = unpack_masks(answer.left, [len(split.node.rows) for split in group], party)
         for mask in masks:
             if mask.all() or not mask.any():
@@ -286,6 +292,7 @@ class ActiveParty(Leader):
         for party in self._passive:
             answer = answers[party]
             assert isinstance(answer, Histograms)
+            _check_place(answer, current.number, level, party)
             try:
                 foreign.append(self._open_histograms(party, answer, totals, sources, outputs))
             except (CryptoError, ValueError, RemoteProtocolError) as error:
@@ -323,6 +330,9 @@ class ActiveParty(Leader):
             raise ValueError(f"{n_values} sums were due, {answer.n_values} came")
         with self.ledger.phase("decrypt"):
             values = self._sealer.open(answer.sums, n_values)
+        largest = len(self._features) << self._fraction_bits
+        if ((values > largest) | (values < -largest)).any():
+            raise ValueError(f"a sum is larger than that of {len(self._features)} rows can be")
         histograms = expand_histograms(present, answer.fullest, values, totals, sources, outputs)
         if (histograms[..., 1] < 0).any():
             raise ValueError("sums of hessians exceed their node's")
@@ -343,6 +353,14 @@ def make_loss(settings: BoostSettings) -> Loss:
     if settings.objective == "multi:softprob":
         return Softmax(settings.n_classes)
     return SquaredError()
+
+
+def _check_place(answer: Histograms | SplitsRecorded, number: int, level: int, party: str) -> None:
+    if (answer.round, answer.level) != (number, level):
+        raise RemoteProtocolError(
+            f"answered for round {answer.round}, level {answer.level}; asked was round {number}, level {level}",
+            party,
+        )
 
 
 def _record_splits(number: int, level: int, group: list[Split]) -> RecordSplits:

@@ -20,6 +20,7 @@ def unpack_masks(packed: np.ndarray, lengths: Sequence[int], party: str | None =
     if packed.dtype != np.uint8 or packed.ndim != 1 or len(packed) != sum(sizes):
         raise RemoteProtocolError(f"masks of {sum(sizes)} bytes were expected, got {packed.size}", party)
     pieces = np.split(packed, np.cumsum(sizes)[:-1]) if sizes else []
-    return [
-        np.unpackbits(piece, count=length).astype(bool) for piece, length in zip(pieces, lengths, strict=True)
-    ]
+    masks = [np.unpackbits(piece).astype(bool) for piece in pieces]
+    if any(mask[length:].any() for mask, length in zip(masks, lengths, strict=True)):
+        raise RemoteProtocolError("a mask has bits beyond its last row", party)
+    return [mask[:length] for mask, length in zip(masks, lengths, strict=True)]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from ..tree import record_id, record_parts
+from ..tree import NODE_BITS, TREE_BITS, record_id, record_parts
 
+MAX_DEPTH = NODE_BITS - 2  # a node's heap number, its children's too, fits a record id
+MAX_TREES = 1 << TREE_BITS
 OWN = 0  # the active party's number as the owner of a split; passive parties count from 1
 
 

@@ -33,7 +33,7 @@ from .messages import (
     TrainingEnded,
 )
 from .models import decode_records, records_message
-from .numbering import child_ids, round_trees, smaller_child
+from .numbering import MAX_DEPTH, MAX_TREES, child_ids, round_trees, smaller_child
 from .routing import RouteAnswers
 
 
@@ -113,6 +113,14 @@ class PassiveParty(Party):
             records=decode_records(setup.records),
         )
 
+    def receive(self, message: Message) -> Message:
+        """As `Party.receive`; whatever array it is sent is a vector, so handlers need not ask."""
+        for name, value in vars(message).items():
+            if isinstance(value, np.ndarray) and value.ndim != 1:
+                kind = type(message).__name__
+                raise RemoteProtocolError(f"{kind}.{name} must be a vector, it has the shape {value.shape}")
+        return super().receive(message)
+
     def export_state(self) -> Records:
         """Its half of the model, for itself to keep."""
         return records_message(self.records)
@@ -127,6 +135,11 @@ class PassiveParty(Party):
         for name in ("n_rounds", "n_outputs", "max_depth"):
             if getattr(msg, name) < 1:
                 raise RemoteProtocolError(f"{name} must be at least 1, got {getattr(msg, name)}")
+        if msg.max_depth > MAX_DEPTH or msg.n_rounds * msg.n_outputs > MAX_TREES:
+            raise RemoteProtocolError(
+                f"{msg.n_rounds} rounds of {msg.n_outputs} trees of depth {msg.max_depth} were proposed, record ids "
+                f"hold {MAX_TREES} trees of depth {MAX_DEPTH}"
+            )
         self._summer = make_summer(
             msg.encryption,
             msg.public_key,
@@ -214,8 +227,10 @@ class PassiveParty(Party):
         return self._sum_nodes(asked)
 
     def on_training_ended(self, msg: TrainingEnded) -> None:
-        self._agreement()
-        self._round = None
+        agreed = self._agreement()
+        if not 0 <= msg.n_rounds <= self._next_round:
+            raise RemoteProtocolError(f"{msg.n_rounds} rounds were finished, {self._next_round} were begun")
+        self._round, self._next_round = None, agreed.n_rounds  # nothing follows
 
     # ---- prediction
 

@@ -27,7 +27,7 @@ class RouteAnswers:
     def answer(self, records: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Bool (n_questions,): goes left."""
         if records.shape != rows.shape or records.ndim != 1:
-            raise RemoteProtocolError(f"{len(records)} records but {len(rows)} rows were asked")
+            raise RemoteProtocolError(f"records {records.shape} and rows {rows.shape} do not make pairs")
         if rows.size and (rows.min() < 0 or rows.max() >= len(self._features)):
             raise RemoteProtocolError(f"a row outside the {len(self._features)} agreed rows was asked")
         places = self._records.find(records)

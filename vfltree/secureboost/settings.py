@@ -12,10 +12,10 @@ import numpy as np
 
 from ..binning import MAX_BINS, MIN_BINS
 from ..sealing import ENCRYPTIONS
+from .numbering import MAX_DEPTH
 
 OBJECTIVES = ("binary:logistic", "multi:softprob", "reg:squarederror")
 STRONG_KEY_BITS = (2048, 3072, 4096)
-MAX_DEPTH = 30  # a node's heap number then fits 31 bits
 
 
 @dataclass(frozen=True)
