@@ -26,8 +26,10 @@ from .errors import (
 from .keycache import obtain_keypair, reuse_keys
 from .packing import PackingPlan, plan_packing, split_slots
 from .paillier import PrivateKey, PublicKey, generate_keypair
+from .pool import BlindingPool
 
 __all__ = [
+    "BlindingPool",
     "BoundOverflowError",
     "CiphertextArray",
     "CryptoError",

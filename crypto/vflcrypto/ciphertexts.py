@@ -134,7 +134,8 @@ class CiphertextArray(Refusals):
         Plaintext  unchanged.
         Fresh      yes, of the class asked for. WIDE ("wide") for receivers with the private key; HALF ("half") is
                    cheaper and enough for everybody else.
-        Cost       one fixed-base exponentiation and one multiplication per value.
+        Cost       one fixed-base exponentiation and one multiplication per value; only the latter where the key has
+                   an active pool of this class (see pool.py).
         Timing     constant-time table reads; depends on sizes only.
         Raises     ValueError (noise).
         Source     Damgard, Jurik, Nielsen 2010; see noise.py for the two repairs.
@@ -144,7 +145,7 @@ class CiphertextArray(Refusals):
         out = np.empty_like(self.elements)
         for start in range(0, self.size, step):
             part = self.elements[start : start + step]
-            factors = self.public_key.noise.draw(len(part), noise, n_jobs)
+            factors = self.public_key.blinder.draw(len(part), noise, n_jobs)
             out[start : start + step] = ring.mul(part, factors, n_jobs=n_jobs)
         return self._replace(elements=out, freshness=self.public_key.noise.freshness(noise))
 

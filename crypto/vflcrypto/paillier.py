@@ -11,6 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from math import gcd, lcm
+from threading import Event
 from typing import Any, NoReturn
 from warnings import warn
 
@@ -25,6 +26,7 @@ from .encoding import FixedPoint, decode, encode
 from .errors import BoundOverflowError, DecryptionError, InsecureKeyWarning, InvalidKeyError, KeyMismatchError
 from .kernels import CrtRings, Elements, Ring
 from .noise import HALF, WIDE, OwnerNoise, PublicNoise, check_noise
+from .pool import DEFAULT_CAPACITY, Blinder, BlindingPool
 from .primes import MILLER_RABIN_ROUNDS, is_prime, random_safe_prime
 from .randomness import primes_below
 from .words import Words
@@ -99,7 +101,13 @@ class PublicKey:
         self.fingerprint = sha256(_FINGERPRINT_DOMAIN + keyformat.big_endian(n)).digest()
         self.textbook_noise = textbook_noise
         self.ring = Ring(n, backend=backend)
-        self.noise = PublicNoise(self.ring, textbook=textbook_noise)
+        source = self.noise = PublicNoise(self.ring, textbook=textbook_noise)
+        self.blinder = Blinder(
+            self.fingerprint,
+            self.ring,
+            lambda count, kind, jobs: source.draw(count, kind, jobs),
+            (HALF, WIDE),
+        )
 
     @property
     def public_key(self) -> "PublicKey":
@@ -132,7 +140,7 @@ class PublicKey:
         """
         check_noise(noise)
         plain = encode(values, fraction_bits=fraction_bits, bound=bound, capacity=self.capacity)
-        elements = _encrypt(self, plain.words, lambda count: self.noise.draw(count, noise, n_jobs), n_jobs)
+        elements = _encrypt(self, plain.words, lambda count: self.blinder.draw(count, noise, n_jobs), n_jobs)
         return CiphertextArray(
             self,
             elements,
@@ -160,7 +168,7 @@ class PublicKey:
         """
         check_noise(noise)
         rows, shape = _checked_words(words, bound, self.capacity)
-        elements = _encrypt(self, rows, lambda count: self.noise.draw(count, noise, n_jobs), n_jobs)
+        elements = _encrypt(self, rows, lambda count: self.blinder.draw(count, noise, n_jobs), n_jobs)
         return CiphertextArray(
             self,
             elements,
@@ -169,6 +177,12 @@ class PublicKey:
             bound=bound,
             freshness=self.noise.freshness(noise),
         )
+
+    def blinding_pool(
+        self, capacity: int = DEFAULT_CAPACITY, noise: str = WIDE, n_jobs: int = 1
+    ) -> BlindingPool:
+        """`with key.blinding_pool():` rerandomize() and encrypt() of this class take noise made in the background."""
+        return BlindingPool(self, noise, capacity, n_jobs)
 
     def to_bytes(self) -> bytes:
         """A checked, versioned form; read by from_bytes."""
@@ -246,7 +260,10 @@ class PrivateKey:
             p * q, allow_weak_key=allow_weak_key, backend=backend, textbook_noise=textbook_noise or not safe
         )
         self._rings = CrtRings(p, q, ring=self._public_key.ring)
-        self._noise = OwnerNoise(self._rings, safe_primes=safe)
+        source = self._noise = OwnerNoise(self._rings, safe_primes=safe)
+        self.blinder = Blinder(
+            self.fingerprint, self.public_key.ring, lambda count, _, jobs: source.draw(count, jobs), (WIDE,)
+        )
         self._primes = (p, q)
 
     @classmethod
@@ -288,7 +305,7 @@ class PrivateKey:
         """
         plain = encode(values, fraction_bits=fraction_bits, bound=bound, capacity=self.public_key.capacity)
         elements = _encrypt(
-            self.public_key, plain.words, lambda count: self._noise.draw(count, n_jobs), n_jobs
+            self.public_key, plain.words, lambda count: self.blinder.draw(count, WIDE, n_jobs), n_jobs
         )
         return CiphertextArray(
             self.public_key,
@@ -302,10 +319,16 @@ class PrivateKey:
     def encrypt_words(self, words: Words, *, bound: int, n_jobs: int = 1) -> CiphertextArray:
         """PublicKey.encrypt_words by the owner's path: always WIDE."""
         rows, shape = _checked_words(words, bound, self.public_key.capacity)
-        elements = _encrypt(self.public_key, rows, lambda count: self._noise.draw(count, n_jobs), n_jobs)
+        elements = _encrypt(
+            self.public_key, rows, lambda count: self.blinder.draw(count, WIDE, n_jobs), n_jobs
+        )
         return CiphertextArray(
             self.public_key, elements, shape=shape, encoding=FixedPoint(), bound=bound, freshness=WIDE
         )
+
+    def blinding_pool(self, capacity: int = DEFAULT_CAPACITY, n_jobs: int = 1) -> BlindingPool:
+        """`with key.blinding_pool():` the owner's encrypt() takes noise made in the background."""
+        return BlindingPool(self, WIDE, capacity, n_jobs)
 
     def decrypt(self, array: CiphertextArray, n_jobs: int = 1) -> NDArray[Any]:
         """The numbers of an array, in its shape (0-d for scalars).
@@ -448,16 +471,20 @@ def generate_keypair(
 
 
 def _two_safe_primes(bits: int) -> tuple[int, int]:
-    """Two searches side by side: gmpy2 lets other threads run during a power."""
+    """Two searches side by side: gmpy2 lets other threads run during a power. A Ctrl-C ends both."""
+    given_up = Event()
 
     def search(_: int) -> int:
         with gmpy2.context(gmpy2.get_context(), allow_release_gil=True):
-            return random_safe_prime(bits)
+            return random_safe_prime(bits, given_up.is_set)
 
     if bits < _THREADED_BITS:
         return search(0), search(1)
     with ThreadPoolExecutor(2) as pool:
-        p, q = pool.map(search, range(2))
+        try:
+            p, q = pool.map(search, range(2))
+        finally:
+            given_up.set()  # the pool waits for its threads, so they must not go on
     return p, q
 
 

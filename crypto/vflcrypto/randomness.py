@@ -1,7 +1,7 @@
 """Randomness from the operating system, in bulk: words, bits and uniform integers for keys and noise.
 
-Every call asks the operating system anew. Nothing is pooled or seeded, so two processes never share noise
-after a fork, and no `random_state` can reach the cipher.
+Every call asks the operating system anew. Nothing is kept here or seeded, so two processes never share noise after a
+fork, and no `random_state` can reach the cipher. (`pool.py` keeps blinding factors, and forgets them at a fork.)
 """
 
 import os
