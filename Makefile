@@ -17,7 +17,7 @@ DEV_TOOLS := $(VENV)/.dev-tools
 # The extension is rebuilt when one of these changes. Python files are used in place and need nothing.
 NATIVE := $(wildcard native/*.c native/*.h)
 
-.PHONY: help demo test check bench dev sanitize clean
+.PHONY: help demo test check bench bench-peers dev sanitize clean
 .DEFAULT_GOAL := help
 
 help:
@@ -25,6 +25,7 @@ help:
 	@echo "make test      all tests                         make test ARGS='-k packing' for some of them"
 	@echo "make check     style and types: ruff, mypy, clang-format"
 	@echo "make bench     time the operations               make bench ARGS='-k encrypt' for some of them"
+	@echo "make bench-peers  our Paillier beside others', in one run (installs them in .venv-peers; some minutes)"
 	@echo "make dev       everything for development: environment, build, tools, git hook"
 	@echo "make sanitize  crypto tests with AddressSanitizer and UndefinedBehaviorSanitizer"
 	@echo "make clean     remove what was built (not $(VENV); remove that by hand to start from nothing)"
@@ -52,6 +53,10 @@ bench: $(INSTALLED) $(TEST_TOOLS)
 	@echo "== Timing; the columns are per call"
 	@$(PY) -m pytest benchmarks -o python_files='bench_*.py test_*.py' --benchmark-only \
 	    --benchmark-columns=min,median,stddev,rounds --benchmark-sort=name --benchmark-group-by=func -q $(ARGS)
+
+bench-peers: $(INSTALLED)
+	@echo "== Paillier libraries side by side; for a fair table leave the machine alone meanwhile"
+	@$(PY) benchmarks/peers/run.py $(ARGS)
 
 dev: $(INSTALLED) $(TEST_TOOLS) $(DEV_TOOLS)
 	@hooks=`git rev-parse --git-path hooks 2>/dev/null` || exit 0; \
