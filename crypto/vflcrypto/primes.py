@@ -7,6 +7,7 @@ that makes neither x nor 2x + 1 divisible by any of them, k from a random window
 the others: a prime after a long gap is not favoured.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -122,10 +123,15 @@ def is_safe_prime(p: int) -> bool:
     return p % 2 == 1 and is_prime(p) and is_prime((p - 1) // 2)
 
 
-def random_safe_prime(bits: int) -> int:
+class SearchGivenUpError(Exception):
+    """Nobody waits for this prime any more."""
+
+
+def random_safe_prime(bits: int, given_up: Callable[[], bool] = lambda: False) -> int:
     """A random safe prime of exactly `bits` bits whose two top bits are set.
 
-    Two such primes multiply to a number of exactly the sum of their lengths. At least 6 bits.
+    Two such primes multiply to a number of exactly the sum of their lengths. At least 6 bits. Before each candidate the
+    search asks whether it has been given up, and then ends with SearchGivenUpError.
     """
     low, high = 3 << (bits - 3), 1 << (bits - 1)  # x = (p - 1) / 2 lies in [low, high)
     if bits < _PLAIN_SEARCH_BITS:
@@ -139,6 +145,8 @@ def random_safe_prime(bits: int) -> int:
         start = _random_residue(wheel) + wheel.product * (first_k + random_below(last_k - first_k))
         offsets = _survivors(wheel, start)
         for remaining in range(len(offsets), 0, -1):
+            if given_up():
+                raise SearchGivenUpError
             pick = random_below(remaining)
             candidate = start + wheel.product * int(offsets[pick])
             if _is_safe_candidate(candidate):

@@ -5,6 +5,9 @@ import inspect
 import json
 import pickle
 import random
+import signal
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -19,6 +22,7 @@ from vflcrypto import (
     PublicKey,
     generate_keypair,
     obtain_keypair,
+    paillier,
     primes,
     reuse_keys,
 )
@@ -76,6 +80,28 @@ def test_generated_keys_have_their_exact_length(bits, backend):
     assert primes.is_safe_prime(p)
     assert primes.is_safe_prime(q)
     assert private.decrypt(public.encrypt(-5)) == -5
+
+
+def test_a_search_that_was_given_up_ends():
+    with pytest.raises(primes.SearchGivenUpError):
+        primes.random_safe_prime(1024, lambda: True)
+
+
+def test_an_interrupt_ends_both_searches(monkeypatch):
+    started, ended = threading.Barrier(2), []
+
+    def search(bits, given_up):
+        if started.wait() == 0:
+            signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+        while not given_up():
+            time.sleep(0.001)
+        ended.append(bits)
+        raise primes.SearchGivenUpError
+
+    monkeypatch.setattr(paillier, "random_safe_prime", search)
+    with pytest.raises(KeyboardInterrupt):
+        generate_keypair(2048)
+    assert ended == [1024, 1024]
 
 
 def test_the_default_is_3072_bits():
