@@ -89,6 +89,12 @@ class TestParameters:
 
 
 class TestFailedFits:
+    @pytest.mark.filterwarnings("ignore::RuntimeWarning")
+    def test_scores_that_overflow_are_refused_and_never_returned(self):
+        X, y = some_data("binary")
+        with pytest.raises(ValueError, match=r"overflow in round \d: learning_rate=1e\+300"):
+            SecureBoostClassifier(2, learning_rate=1e300, encryption="none").fit(X, y)
+
     def test_a_fit_that_fails_leaves_no_model_of_mixed_data(self):
         model = boost1().fit(blocks(XA4, CONST4), Y4)
         with pytest.raises(ValueError, match="sample weights"):
