@@ -7,10 +7,16 @@ carry the same integers, so a run without encryption gives the same trees, bit f
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from vflcrypto import CiphertextArray, CryptoError, PackingPlan, PrivateKey, PublicKey, plan_packing
+from vflcrypto.layers import sum_in_layers
 from vflparty import Ledger, RemoteProtocolError
+
+if TYPE_CHECKING:
+    from .secureboost.joint_cells import SumPlan
 
 ENCRYPTIONS = ("paillier", "none")
 # What the ledger counts, besides bytes: operations on ciphertexts.
@@ -70,11 +76,16 @@ class PlainSummer:
         except ValueError as error:
             raise RemoteProtocolError(f"gradients of the active party: {error}") from error
 
-    def sum(self, starts: np.ndarray, rows: np.ndarray) -> bytes:
-        """Sum the rows of each segment rows[starts[s] : starts[s + 1]]; no segment is empty."""
-        if len(starts) == 1:
-            return b""
-        return _plain_bytes(np.add.reduceat(self._rows[rows], starts[:-1], axis=0))
+    def sum(self, plan: SumPlan) -> bytes:
+        """The values of the plan."""
+        values = np.zeros((plan.n_values, *self._rows.shape[1:]), dtype=np.int64)
+        for batch in plan.batches:
+            elements = self._rows
+            for layer in batch:
+                elements = np.add.reduceat(elements[layer.indices], layer.starts[:-1], axis=0)
+                done = layer.places >= 0
+                values[layer.places[done]] = elements[done]
+        return _plain_bytes(values)
 
 
 class PaillierSummer:
@@ -95,24 +106,24 @@ class PaillierSummer:
             raise RemoteProtocolError(f"gradients of the active party: {error}") from error
         self._rows = received
 
-    def sum(self, starts: np.ndarray, rows: np.ndarray) -> bytes:
+    def sum(self, plan: SumPlan) -> bytes:
         """As `PlainSummer.sum`, under encryption.
 
         Plaintext  packed sums, `values_per_reply` in one ciphertext.
         Fresh      yes, WIDE: the receiver holds the private key.
-        Cost       len(rows) - n_segments products, and pair_bits squarings a value.
+        Cost       plan.n_multiplications products, and pair_bits squarings a value; for each ciphertext of a row.
         """
-        n_values = len(starts) - 1
+        n_values = plan.n_values
         if n_values == 0:
             return b""
         with self._ledger.phase("bin sums"):
-            sums = self._rows.sum_rows(starts, rows, n_jobs=self._n_jobs)
+            sums = sum_in_layers(self._rows, n_values, plan.batches, n_jobs=self._n_jobs)
         with self._ledger.phase("compress"):
             joined = self._plan.compress(sums, n_jobs=self._n_jobs)
         with self._ledger.phase("blind"):
             reply = joined.rerandomize(noise="wide", n_jobs=self._n_jobs)
         per_row = self._plan.ciphertexts_per_row
-        self._ledger.count("additions", (len(rows) - n_values) * per_row)
+        self._ledger.count("additions", plan.n_multiplications * per_row)
         self._ledger.count("squarings", (n_values * per_row - reply.size) * self._plan.value_bits)
         self._ledger.count("blindings", reply.size)
         return reply.to_bytes()

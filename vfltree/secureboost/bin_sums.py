@@ -1,28 +1,17 @@
 """Which rows to add for which bin, and how the sums become a histogram again: both sides, without the cipher.
 
 The fullest bin of each feature is left out (the active party takes it from the node's total) and empty bins cost
-nothing, so a feature of a node with r rows costs at most r minus its fullest bin minus its other bins additions.
+nothing, so a feature of a node with r rows costs at most r minus its fullest bin minus its other bins additions; what
+features share is added once (`joint_cells.py`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 
-
-@dataclass(frozen=True)
-class BinSegments:
-    """Rows to add, one segment a bin, in the order node, feature, bin."""
-
-    present: np.ndarray  # bool (n_nodes, n_features, n_bins)
-    fullest: np.ndarray  # int16 (n_nodes, n_features)
-    starts: np.ndarray  # int64 (n_segments + 1,)
-    rows: np.ndarray  # int64 (starts[-1],)
-
-    @property
-    def n_segments(self) -> int:
-        return len(self.starts) - 1
+from vfltree._jit import jit
 
 
 def carried_bins(present: np.ndarray, fullest: np.ndarray) -> np.ndarray:
@@ -32,42 +21,35 @@ def carried_bins(present: np.ndarray, fullest: np.ndarray) -> np.ndarray:
     return carried
 
 
-def segment_rows(binned: np.ndarray, rows_by_node: list[np.ndarray], n_bins: int) -> BinSegments:
-    """Group each node's rows by the bin of every feature.
+def count_bins(binned: np.ndarray, rows_by_node: Sequence[np.ndarray], n_bins: int) -> np.ndarray:
+    """How many rows of each node lie in each bin, int64 (n_nodes, n_features, n_bins).
 
-    binned : integers (n_rows, n_features), below n_bins.  rows_by_node : row numbers, at least one a node.
+    binned : unsigned integers (n_rows, n_features), below n_bins; best in Fortran order.  rows_by_node : row numbers.
     """
-    n_features = binned.shape[1]
-    counts = np.zeros((len(rows_by_node), n_features, n_bins), dtype=np.int64)
-    offsets = np.arange(n_features)[:, None] * n_bins
-    sorted_rows, sorted_bins = [], []
+    counts = np.zeros((len(rows_by_node), binned.shape[1], n_bins), dtype=np.int64)
+    columns = np.ascontiguousarray(binned.T)
     for node, rows in enumerate(rows_by_node):
-        bins = binned[rows].T  # (n_features, n_rows of the node)
-        order = np.argsort(bins, axis=1, kind="stable")
-        bins = np.take_along_axis(bins, order, axis=1)
-        counts[node] = np.bincount((bins + offsets).ravel(), minlength=n_features * n_bins).reshape(
-            n_features, n_bins
-        )
-        sorted_rows.append(rows[order])
-        sorted_bins.append(bins)
-    present, fullest = counts > 0, counts.argmax(axis=2).astype(np.int16)
-    kept = [
-        rows[bins != fullest[node][:, None]]  # boolean indexing keeps the order feature, bin, row
-        for node, (rows, bins) in enumerate(zip(sorted_rows, sorted_bins, strict=True))
-    ]
-    lengths = counts[carried_bins(present, fullest)]
-    return BinSegments(
-        present=present,
-        fullest=fullest,
-        starts=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
-        rows=np.concatenate(kept).astype(np.int64) if kept else np.zeros(0, np.int64),
-    )
+        _count(columns, rows.astype(np.int64), counts[node])
+    return counts
+
+
+def fullest_bins(counts: np.ndarray) -> np.ndarray:
+    """The bin of most rows, the first if equal, of each node and feature, int16 (n_nodes, n_features)."""
+    return counts.argmax(axis=2).astype(np.int16)
+
+
+@jit
+def _count(columns, rows, counts):  # type: ignore[no-untyped-def]
+    """counts[f, columns[f, row]] += 1"""
+    for f in range(len(columns)):
+        for i in range(len(rows)):
+            counts[f, columns[f, rows[i]]] += 1
 
 
 def unpack_present(packed: np.ndarray, fullest: np.ndarray, shape: tuple[int, int, int]) -> np.ndarray:
     """Which bins hold a row, bool (n_nodes, n_features, n_bins) = `shape`; ValueError where a reply cannot be.
 
-    packed : uint8, bits in the order of `shape`.  fullest : as in `BinSegments`.
+    packed : uint8, bits in the order of `shape`.  fullest : the bin left out of each, integers (n_nodes, n_features).
     """
     n_nodes, n_features, n_bins = shape
     n_cells = n_nodes * n_features * n_bins
@@ -91,7 +73,7 @@ def expand_histograms(
 ) -> np.ndarray:
     """Put travelled sums back into full histograms; the fullest bin is what is missing from the total.
 
-    present, fullest : as in `BinSegments`.  values : int64 (n_values, 2, n_outputs), in the order node, feature, bin.
+    present, fullest : as in `unpack_present`.  values : int64 (n_values, 2, n_outputs), by node, feature and bin.
     totals : int64 (n_wanted, 2), gradient and hessian of each wanted histogram.  sources, outputs : (n_wanted,), the
     node of the reply and the output that each is made from.
     Returns int64 (n_wanted, n_features, n_bins, 2).

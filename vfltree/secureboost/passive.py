@@ -15,7 +15,8 @@ from ..binning import BinMapper
 from ..rows import rows_digest
 from ..sealing import Summer, make_summer
 from ..tree import RecordTable, record_id
-from .bin_sums import segment_rows
+from .bin_sums import count_bins, fullest_bins
+from .joint_cells import MergeTree, find_trees, plan_sums, single_features
 from .masks import pack_masks, unpack_masks
 from .messages import (
     GradientsForRound,
@@ -45,6 +46,7 @@ class _Round:
     level: int
     feature_order: np.ndarray  # slot -> column, secret
     binned: np.ndarray  # (n_rows, n_slots): bins, columns in that order
+    trees: tuple[MergeTree, ...]  # slots to be summed together
     positions: np.ndarray  # row -> its place among the sampled rows, -1 where it was not drawn
     open_nodes: dict[int, np.ndarray]  # record id -> rows of the nodes at this level
     own_splits: dict[int, np.ndarray] = field(default_factory=dict)  # masks it has answered at this level
@@ -152,6 +154,7 @@ class PassiveParty(Party):
         )
         self._mapper = BinMapper.from_data(self._features, self._max_bin, self._cuts)
         self._binned = self._mapper.transform(self._features)
+        self._trees = self._find_trees(msg.encryption)
         self._agreed, self.records = msg, RecordTable.empty()
         return Joined(self._features.shape[1], self._mapper.n_bins)
 
@@ -167,8 +170,9 @@ class PassiveParty(Party):
         self._summer.load(msg.gradients, n_sampled)
         order = np.random.default_rng([self._seed, msg.round]).permutation(self._features.shape[1])
         all_rows = np.arange(agreed.n_rows, dtype=np.int32)
+        trees = tuple(tree.renamed(np.argsort(order)) for tree in self._trees)
         self._round = _Round(
-            msg.round, 0, order, np.asfortranarray(self._binned[:, order]), positions,
+            msg.round, 0, order, np.asfortranarray(self._binned[:, order]), trees, positions,
             {int(record_id(tree, 1)): all_rows for tree in round_trees(msg.round, agreed.n_outputs)},
         )  # fmt: skip
         self._next_round += 1
@@ -286,18 +290,27 @@ class PassiveParty(Party):
         positions[rows] = np.arange(len(rows))
         return positions, len(rows)
 
+    def _find_trees(self, encryption: str) -> tuple[MergeTree, ...]:
+        """Columns to be summed together; in the clear planning would cost more than it saves."""
+        if encryption == "none":
+            return single_features(self._binned.shape[1])
+        with self.ledger.phase("plan sums"):
+            return find_trees(self._binned, self._mapper.n_bins)
+
     def _sum_nodes(self, rows_by_node: list[np.ndarray]) -> Histograms:
         current = self._round
         assert current is not None and self._summer is not None
         sampled = [rows[current.positions[rows] >= 0] for rows in rows_by_node]
-        segments = segment_rows(current.binned, sampled, self._mapper.n_bins)
-        sums = self._summer.sum(segments.starts, current.positions[segments.rows])
+        with self.ledger.phase("plan sums"):
+            counts = count_bins(current.binned, sampled, self._mapper.n_bins)
+            plan = plan_sums(current.binned, sampled, counts, current.trees, current.positions)
+        sums = self._summer.sum(plan)
         return Histograms(
             current.number,
             current.level,
-            np.packbits(segments.present),
-            segments.fullest,
-            segments.n_segments,
+            np.packbits(counts > 0),
+            fullest_bins(counts),
+            plan.n_values,
             sums,
         )
 
