@@ -13,12 +13,12 @@ from vfltree import SecureBoostClassifier, SecureBoostRegressor
 pytestmark = [
     pytest.mark.filterwarnings("ignore::vfltree.NotEncryptedWarning"),
     pytest.mark.filterwarnings("ignore::vflcrypto.InsecureKeyWarning"),
-    pytest.mark.filterwarnings("error::RuntimeWarning"),
 ]
 
 PLAIN = {"n_estimators": 1, "encryption": "none"}
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 class TestData:
     def test_columns_of_one_name_are_refused_and_never_dropped(self):
         X, y = some_data("binary")
