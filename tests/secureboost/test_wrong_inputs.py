@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
 from tests.secureboost.small import CONST4, WEAK, XA4, Y4, blocks, boost1, some_data
+from vflcrypto import InsecureKeyWarning
 from vfltree import SecureBoostClassifier, SecureBoostRegressor
 
 pytestmark = [
@@ -86,6 +89,15 @@ class TestParameters:
     def test_every_parameter_is_checked_by_name_before_anything_starts(self, name, value, error, network):
         with pytest.raises(error, match=name):
             boost1(**{"network": network, name: value}).fit(blocks(XA4, CONST4), Y4)
+
+
+class TestWarnings:
+    @pytest.mark.parametrize("network", ["inprocess", "process"])
+    def test_a_weak_key_warns_once_on_every_network(self, network):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            boost1(network=network, encryption="paillier", **WEAK).fit(blocks(CONST4, XA4), Y4)
+        assert [w.category for w in caught] == [InsecureKeyWarning]
 
 
 class TestFailedFits:

@@ -13,7 +13,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from vflcrypto import kernels
+from vflcrypto import InsecureKeyWarning, kernels
 from vflparty import Ledger, codec, make_network, make_seat
 from vflparty.network import check_timeout
 
@@ -28,7 +28,7 @@ from .messages import ActiveResult, ActiveSetup, PassiveSetup, Predicted, Predic
 from .passive import PassiveParty
 from .prediction import ActivePredictor
 from .progress import ProgressBar
-from .settings import BoostSettings
+from .settings import STRONG_KEY_BITS, BoostSettings
 
 NETWORKS = ("inprocess", "process")
 # Weights are float32 in the losses, as in XGBoost.
@@ -109,6 +109,13 @@ class _SecureBoost(PartitionedEstimator):
             warnings.warn(
                 'encryption="none": passive parties receive gradients in the clear and can read labels from them',
                 NotEncryptedWarning,
+                stacklevel=3,
+            )
+        elif settings.key_bits < min(STRONG_KEY_BITS) and self.network == "process":
+            # Made here, the key itself warns; there, its warning ends in the log of a process.
+            warnings.warn(
+                f"a {settings.key_bits}-bit key protects nothing: use it in tests only",
+                InsecureKeyWarning,
                 stacklevel=3,
             )
         self._train(blocks, targets, weights, settings)
