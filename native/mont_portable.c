@@ -6,7 +6,7 @@
 #include <string.h>
 
 typedef unsigned __int128 u128;
-enum { MAX_WORDS = MONT_MAX_BITS / 64 };
+enum { MAX_WORDS = MONT_MAX_BITS / 64, SELECTED = 16 };
 
 /* A kernel is written once and compiled for every row primitive there is. */
 #define INLINE static inline __attribute__((always_inline))
@@ -331,14 +331,23 @@ static inline uint64_t equal_mask(uint64_t digit, uint64_t entry) {
   return ((d | (0 - d)) >> 63) - 1;
 }
 
+/* Words first .. first + width - 1 of the result stay in registers while every entry passes by. */
+INLINE void select_some(uint64_t *out, const uint64_t *table, size_t size, size_t count, uint64_t digit,
+                        size_t width) {
+  uint64_t found[SELECTED] = {0};
+  for (size_t entry = 0; entry < count; entry++, table += size) {
+    uint64_t mask = equal_mask(digit, entry);
+#pragma GCC unroll 16
+    for (size_t i = 0; i < width; i++) found[i] |= table[i] & mask;
+  }
+  memcpy(out, found, width * sizeof *out);
+}
+
 static void select_portable(const mont_ring *ring, uint64_t *out, const uint64_t *table, size_t count,
                             uint64_t digit) {
-  size_t size = 2 * ring->half;
-  memset(out, 0, size * sizeof *out);
-  for (size_t entry = 0; entry < count; entry++) {
-    uint64_t mask = equal_mask(digit, entry);
-    for (size_t i = 0; i < size; i++) out[i] |= table[entry * size + i] & mask;
-  }
+  size_t size = 2 * ring->half, i = 0;
+  for (; i + SELECTED <= size; i += SELECTED) select_some(out + i, table + i, size, count, digit, SELECTED);
+  for (; i < size; i++) select_some(out + i, table + i, size, count, digit, 1);
 }
 
 static void pick_portable_vartime(const mont_ring *ring, uint64_t *out, const uint64_t *table,
