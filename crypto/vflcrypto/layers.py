@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .ciphertexts import CiphertextArray
+from .kernels import Elements, Ring
 from .shapes import checked_segments
 
 
@@ -56,10 +57,7 @@ def sum_in_layers(
         elements, weights = array.elements, np.ones(len(array), dtype=np.int64)
         for layer in batch:
             starts, indices = checked_segments(layer.starts, layer.indices, len(weights))
-            made = np.empty((len(starts) - 1, per_row, elements.shape[1]), dtype=np.uint64)
-            for k in range(per_row):
-                chosen = indices if per_row == 1 else indices * per_row + k
-                made[:, k] = ring.product_segments(elements, starts, chosen, n_jobs=n_jobs)
+            made = _sums(ring, elements.reshape(len(weights), per_row, -1), starts, indices, n_jobs)
             weights = np.diff(np.concatenate([[0], np.cumsum(weights[indices])])[starts])
             done = np.flatnonzero(layer.places >= 0)
             places = layer.places[done]
@@ -73,3 +71,21 @@ def sum_in_layers(
     # In public only what the shapes tell, as in CiphertextArray.sum_rows.
     public = max(len(array), longest)
     return array._sum_of(values.reshape(-1, values.shape[2]), (n_values, *trailing), longest, public)
+
+
+def _sums(
+    ring: Ring, elements: Elements, starts: NDArray[np.int64], indices: NDArray[np.int64], n_jobs: int
+) -> Elements:
+    """Sums of segments of elements (n, per_row, words). Many hold a single one: those are only copied."""
+    n_sums, (_, per_row, width) = len(starts) - 1, elements.shape
+    lengths = np.diff(starts)
+    several = np.flatnonzero(lengths != 1)
+    single = np.flatnonzero(lengths == 1)
+    made = np.empty((n_sums, per_row, width), dtype=np.uint64)
+    made[single] = elements[indices[starts[:-1][single]]]
+    inner = np.concatenate([[0], np.cumsum(lengths[several])])
+    chosen = indices[np.repeat(lengths != 1, lengths)]
+    for k in range(per_row):
+        rows = chosen if per_row == 1 else chosen * per_row + k
+        made[several, k] = ring.product_segments(elements.reshape(-1, width), inner, rows, n_jobs=n_jobs)
+    return made

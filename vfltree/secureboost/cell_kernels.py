@@ -7,6 +7,7 @@ import numpy as np
 from vfltree._jit import jit
 
 FROM_ROWS, UNMADE = -1, -2  # where the sums of a member come from, if not from the cells of a merge
+WORTH = 10  # a merge saves at least a tenth of its cells: carrying a cell along costs about that of a multiplication
 
 # A member of a tree is a leaf or a merge. In every node it has labels: 0 for rows it does not need, else a bin or cell.
 
@@ -140,7 +141,7 @@ def plan_layers(columns, rows, names, indptr, leaves, merges, labels, sizes, fir
                 n_sums[k, right] if right >= n_leaves else 0
             )
             saved = needed[left] + needed[right] - (n_rows - d + in_left + in_right)
-            if saved <= 0 or held - freed + d > budget:
+            if saved * WORTH <= d or held - freed + d > budget:
                 continue
             origin[k, left], origin[k, right], origin[k, merge] = merge, merge, FROM_ROWS
             needed[merge], n_sums[k, merge], cells_at[k, merge] = n_rows, d, n_cells
