@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import keyformat, wire
 from . import words as wide
+from .batches import run, spans, thread_count
 from .ciphertexts import CiphertextArray, on_ring
 from .encoding import FixedPoint, decode, encode
 from .errors import BoundOverflowError, DecryptionError, InsecureKeyWarning, InvalidKeyError, KeyMismatchError
@@ -34,6 +35,7 @@ from .words import Words
 ALLOWED_KEY_BITS = (2048, 3072, 4096)
 DEFAULT_KEY_BITS = 3072  # 128 bits of security
 _THREADED_BITS = 512  # of a prime, from where a second thread is worth starting
+SHARED_ROWS = 64  # numbers that share one pass over a noise table: MONT_TABLE_GROUPS vectors of eight
 MINIMUM_GENERATED_BITS = 64  # tests only, far below anything secure
 _FINGERPRINT_DOMAIN = b"vflcrypto: Paillier public key, version 1"
 
@@ -489,12 +491,19 @@ def _two_safe_primes(bits: int) -> tuple[int, int]:
 
 
 def _encrypt(key: PublicKey, words: Words, draw: Callable[[int], Elements], n_jobs: int) -> Elements:
-    """(1 + m n) times noise, a chunk at a time so that little memory is needed beside the result."""
+    """(1 + m n) times noise. Every thread does its share from the first random bit on, a chunk at a time so that little
+    memory is needed beside the result."""
     ring, step = key.ring, wire.chunk_size(key.ring)
     out = np.empty((len(words), 2 * ring.words), dtype=np.uint64)
-    for start in range(0, len(words), step):
-        messages = wide.residues(words[start : start + step], key.n)
-        out[start : start + step] = ring.mul_one_plus_mk(draw(len(messages)), messages, n_jobs=n_jobs)
+
+    def task(start: int, stop: int) -> None:
+        for first in range(start, stop, step):
+            last = min(first + step, stop)
+            messages = wide.residues(words[first:last], key.n)
+            out[first:last] = ring.mul_one_plus_mk(draw(last - first), messages)
+
+    threads = thread_count(n_jobs)
+    run(task, spans(len(words), threads, SHARED_ROWS), threads)
     return out
 
 
