@@ -362,7 +362,7 @@ class SecureBoostClassifier(ClassifierMixin, _SecureBoost):
         self.classes_, numbers = np.unique(y, return_inverse=True)
         n_classes = len(self.classes_)
         if n_classes < 2:
-            raise ValueError(f"y holds 1 class ({self.classes_[0]!r}); two at least are needed")
+            raise ValueError(f"y holds 1 class ({self.classes_[0]}); two at least are needed")
         objective = "binary:logistic" if n_classes == 2 else "multi:softprob"
         return numbers.astype(np.float64), self._settings(objective=objective, n_classes=n_classes)
 
