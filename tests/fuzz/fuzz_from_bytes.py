@@ -217,7 +217,7 @@ def _byte(data: bytearray, at: int, rng: random.Random, _: bytes) -> None:
 def _number(data: bytearray, at: int, rng: random.Random, _: bytes) -> None:
     width = rng.choice((1, 2, 4, 8))
     number = (rng.choice(_NUMBERS) + rng.choice((-1, 0, 0, 1))) % (1 << 8 * width)
-    data[at : at + width] = number.to_bytes(width, rng.choice(("little", "big")))  # type: ignore[arg-type]
+    data[at : at + width] = number.to_bytes(width, rng.choice(("little", "big")))
 
 
 def _cut(data: bytearray, at: int, rng: random.Random, _: bytes) -> None:
