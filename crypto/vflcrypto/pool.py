@@ -173,6 +173,7 @@ class BlindingPool:
     def wait(self, count: int | None = None, timeout: float | None = None) -> bool:
         """Wait until `count` factors (all, by default) are ready; whether they are."""
         wanted = self.capacity if count is None else min(count, self.capacity)
+        self._leave_the_parent_behind()
         with self._changed:
             self._changed.wait_for(lambda: self._ready >= wanted or self._filler is None, timeout)
             return self._ready >= wanted

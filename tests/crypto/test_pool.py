@@ -267,6 +267,7 @@ def test_a_fork_that_python_did_not_see_empties_the_pool_too(public, monkeypatch
     pool = filled_once(public.blinding_pool(capacity=20))
     monkeypatch.setattr(os, "getpid", lambda: -1)
     assert len(pool) == 0
+    assert not pool.wait(1)
     assert len(take(pool, 20)) == 0
 
 
