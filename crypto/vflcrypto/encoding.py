@@ -233,8 +233,9 @@ def _encode_integers(flat: NDArray[Any], bits: int, limit: int) -> Words:
         narrow[:, 0] = flat
     else:
         narrow = wide.from_int64(flat.astype(np.int64))
-    magnitude, _ = wide.absolute(wide.resize(narrow, 2))
-    _check_limit(magnitude, bits, limit)
+    if limit < _bound_of(flat, bits):  # the type promises less than this
+        magnitude, _ = wide.absolute(wide.resize(narrow, 2))
+        _check_limit(magnitude, bits, limit)
     return wide.shift_left(wide.resize(narrow, n_words), bits)
 
 

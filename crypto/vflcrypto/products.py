@@ -1,133 +1,194 @@
-"""Linear combinations of ciphertexts, prod c_j^(x_ij), without one power per term.
+"""Linear combinations of ciphertexts, prod c_j^(x_ij), as planned in product_plans.py: the part that multiplies."""
 
-Equal multipliers are summed first. Then the bits of the multipliers are cut into windows of t bits: per window every
-digit has a bucket, the product of the ciphertexts that have this digit; per bit the product of the buckets whose
-digit has it; and one Horner chain over all bits. A multiplication per term and window is what remains.
-"""
+from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
-from . import words as wide
+from .coefficients import Coefficients, Indices, is_sparse, sparse_entries
+from .encoding import Encoded, encode
 from .kernels import Elements, Ring
-from .words import Words
+from .product_plans import BitPlan, Count, PowerPlan, ProductPlan, plan_products
 
-_BLOCK_TERMS = 1 << 22  # terms indexed at once: bounds the memory of wide matrices
-_MAX_WINDOW = 10
+if TYPE_CHECKING:
+    from .ciphertexts import CiphertextArray
+
+_ELEMENTS_AT_ONCE = 1 << 16  # of the widest level, over several vectors: busy lanes, bounded memory
 
 
-def linear_combinations(ring: Ring, x: Elements, factors: Words, n_jobs: int = 1) -> Elements:
-    """out[i] = prod over j of x[j] ** factors[i, j].
+def count_multiplications(plain: ArrayLike, *, fraction_bits: int | None = None) -> Count:
+    """Modular multiplications that `plain @ c` takes per column of c. A pure function of `plain`: only plans.
+
+    plain : array of shape (n,) or (m, n), or a sparse matrix
+    """
+    matrix, _, _ = encode_matrix(plain, fraction_bits, capacity=1 << (1 << 14))
+    return plan_products(matrix).count()
+
+
+def encode_matrix(
+    plain: ArrayLike, fraction_bits: int | None, capacity: int
+) -> tuple[Coefficients, Encoded, tuple[int, ...]]:
+    """A factor of a product, dense or sparse: its integers, how they are encoded, and its shape. See encode()."""
+    if is_sparse(plain):
+        data, row, column = sparse_entries(plain)
+        factor = encode(data, fraction_bits=fraction_bits, capacity=capacity)
+        shape = tuple(int(size) for size in plain.shape)  # type: ignore[union-attr]
+        return Coefficients((shape[0], shape[1]), factor.words, row, column), factor, shape
+    factor = encode(plain, fraction_bits=fraction_bits, capacity=capacity)
+    if len(factor.shape) not in (1, 2):
+        raise ValueError(f"cannot multiply shapes {factor.shape} @ a vector or a matrix")
+    matrix = Coefficients((prod(factor.shape[:-1]), factor.shape[-1]), factor.words)
+    return matrix, factor, factor.shape
+
+
+def dot(
+    array: "CiphertextArray", plain: ArrayLike, fraction_bits: int | None, n_jobs: int
+) -> "CiphertextArray":
+    """plain @ array; see CiphertextArray.dot."""
+    encoding = array._fixed_point("multiplied")
+    array._refuse_ciphertext(plain)
+    matrix, factor, shape = encode_matrix(plain, fraction_bits, array.public_key.capacity)
+    if array.ndim not in (1, 2) or shape[-1] != array.shape[0]:
+        raise ValueError(f"cannot multiply shapes {shape} @ {array.shape}")
+    n_terms = array.shape[0]
+    bound = array._checked_bound(
+        array.bound * factor.bound * max(1, n_terms),
+        f"a product of {n_terms} terms",
+        array.bound,
+        factor.bound,
+    )
+    width = array.elements.shape[1]
+    vectors = array.elements.reshape(n_terms, prod(array.shape[1:]), width)
+    out = linear_combinations(array.public_key.ring, vectors, matrix, n_jobs)
+    return array._replace(
+        elements=out.reshape(-1, width),
+        shape=shape[:-1] + array.shape[1:],
+        encoding=encoding.times(factor.encoding),
+        bound=bound,
+        freshness=None,
+    )
+
+
+def linear_combinations(ring: Ring, x: Elements, matrix: Coefficients, n_jobs: int = 1) -> Elements:
+    """out[i, v] = prod over j of x[j, v] ** matrix[i, j]; the time follows the matrix.
 
     Parameters
     ----------
-    x : elements, count n
-    factors : ndarray of uint64, shape (m, n, n_words), two's complement; the time follows their values
+    x : ndarray of uint64, shape (n, n_vectors, 2 * words)
+    matrix : shape (m, n)
 
     Returns
     -------
-    elements, count m
+    ndarray of uint64, shape (m, n_vectors, 2 * words)
     """
-    n_outputs, n_terms, n_words = factors.shape
-    rows_at_once = max(1, _BLOCK_TERMS // max(1, n_terms))
-    out = np.empty((n_outputs, x.shape[1]), dtype=np.uint64)
-    for start in range(0, n_outputs, rows_at_once):
-        block = factors[start : start + rows_at_once]
-        magnitude, negative = wide.absolute(block.reshape(-1, n_words))
-        row = np.repeat(np.arange(len(block)), n_terms)
-        base = np.tile(np.arange(n_terms), len(block))
-        if negative.any():  # positive and negative factors apart, and one inverse per output
-            halves = _combine(ring, x, 2 * row + negative, base, magnitude, 2 * len(block), n_jobs)
-            inverses = ring.inverse(np.ascontiguousarray(halves[1::2]), n_jobs=n_jobs)
-            out[start : start + len(block)] = ring.mul(
-                np.ascontiguousarray(halves[::2]), inverses, n_jobs=n_jobs
-            )
-        else:
-            out[start : start + len(block)] = _combine(ring, x, row, base, magnitude, len(block), n_jobs)
+    plan = plan_products(matrix)
+    n_vectors, width = x.shape[1:]
+    out = np.empty((matrix.shape[0], n_vectors, width), dtype=np.uint64)
+    at_once = max(1, _ELEMENTS_AT_ONCE // max(1, plan.widest_level()))
+    for start in range(0, n_vectors, at_once):
+        part = x[:, start : start + at_once].transpose(1, 0, 2)
+        result = _Execution(ring, part.shape[0], n_jobs).run(plan, np.ascontiguousarray(part))
+        out[:, start : start + at_once] = result.transpose(1, 0, 2)
     return out
 
 
-def _combine(
-    ring: Ring,
-    x: Elements,
-    row: NDArray[np.int64],
-    base: NDArray[np.int64],
-    magnitude: Words,
-    n_outputs: int,
-    n_jobs: int,
-) -> Elements:
-    """out[i] = prod of x[base] ** magnitude over the terms with row i."""
-    present = magnitude.any(axis=1)
-    row, base, magnitude = row[present], base[present], magnitude[present]
-    if len(row) == 0:
-        return np.repeat(ring.one(), n_outputs, axis=0)
-    magnitude = magnitude[:, : wide.words_for(wide.bit_length(magnitude))]
-    order, starts = _group_equal(row, magnitude)
-    if 2 * len(starts) <= len(order):
-        x = ring.product_segments(x, np.append(starts, len(order)), base[order], n_jobs=n_jobs)
-        row, magnitude, base = row[order[starts]], magnitude[order[starts]], np.arange(len(starts))
-    return _windowed(ring, x, row, base, magnitude, n_outputs, n_jobs)
+class _Execution:
+    """One plan on several vectors at once. Levels have shape (n_vectors, n_entries, 2 * words)."""
 
+    def __init__(self, ring: Ring, n_vectors: int, n_jobs: int) -> None:
+        self.ring, self.n_vectors, self.n_jobs = ring, n_vectors, n_jobs
 
-def _group_equal(row: NDArray[np.int64], magnitude: Words) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """An order that brings equal factors of a row together, and where each group starts in it."""
-    keys = [magnitude[:, i] for i in range(magnitude.shape[1])]
-    if magnitude.shape[1] == 1 and int(keys[0].max()) < 1 << 16:
-        keys = [keys[0].astype(np.uint16)]  # NumPy sorts those by radix
-    order = np.lexsort((*keys, row))
-    changes = np.diff(row[order]) != 0
-    for key in keys:
-        changes |= np.diff(key[order]) != 0
-    return order, np.concatenate([[0], np.flatnonzero(changes) + 1])
+    def run(self, plan: ProductPlan, x: Elements) -> Elements:
+        if plan.powers is not None:
+            return self._shifted(self._by_powers(plan.powers, x), plan.shift)
+        if plan.method == "buckets":
+            outputs = [self._by_buckets(block, x) for block in plan.blocks]
+            joined = np.concatenate(outputs, axis=1) if outputs else self._ones(0)
+            return self._shifted(joined, plan.shift)
+        x = self._shifted(x, plan.shift)
+        total, done = None, 0
+        for block in plan.blocks:
+            part = self._by_tables(block, x[:, done : done + block.n_columns])
+            total = part if total is None else self._mul(total, part)
+            done += block.n_columns
+        return self._ones(plan.shape[0]) if total is None else total
 
+    def _by_buckets(self, plan: BitPlan, x: Elements) -> Elements:
+        """Rows are terms: products of equal keys, of equal parts of keys, of equal bits; then a chain per column."""
+        level = x
+        for layer in plan.layers:
+            level = self._products(level, *layer.downwards())
+        level = self._inverted(level, plan)
+        lengths = plan.chain_lengths()
+        ends = np.cumsum(lengths)
+        chains = self._ones(int(lengths.sum()))
+        chains[:, ends[plan.column] - 1 - plan.position] = level
+        indptr = self._tiled_indptr(np.concatenate([[0], ends]))
+        return self._level(self.ring.horner(self._flat(chains), indptr, 1, n_jobs=self.n_jobs))
 
-def _best_window(bits: int, terms_per_output: float) -> int:
-    """The window with the fewest multiplications: per window the terms, and t 2^(t-1) to join its buckets."""
-    costs = {
-        t: -(-bits // t) * (terms_per_output + t * (1 << (t - 1)))
-        for t in range(1, min(bits, _MAX_WINDOW) + 1)
-    }
-    return min(costs, key=lambda t: costs[t])
+    def _by_tables(self, plan: BitPlan, x: Elements) -> Elements:
+        """Columns are terms: powers of two of each, products for every key that occurs, and of keys per row."""
+        level = np.empty((self.n_vectors, len(plan.position), x.shape[2]), dtype=np.uint64)
+        power = x
+        for position in range(int(plan.position.max(initial=0)) + 1):
+            if position:
+                power = self._mul(power, power)
+            here = plan.position == position
+            level[:, here] = power[:, plan.column[here]]
+        level = self._inverted(level, plan)
+        for layer in reversed(plan.layers):
+            level = self._products(level, *layer.upwards())
+        return level
 
+    def _by_powers(self, plan: PowerPlan, x: Elements) -> Elements:
+        bases = self._flat(x[:, plan.term])
+        exponents = np.tile(plan.magnitude, (self.n_vectors, 1))
+        powers = self._level(self.ring.pow_vartime(bases, exponents, n_jobs=self.n_jobs))
+        halves = self._products(powers, plan.segments(), np.arange(len(plan.term)))
+        out, divided = halves[:, ::2].copy(), plan.outputs_to_divide()
+        if len(divided):
+            inverses = self.ring.inverse(self._flat(halves[:, 2 * divided + 1]), n_jobs=self.n_jobs)
+            out[:, divided] = self._mul(out[:, divided], self._level(inverses))
+        return out
 
-def _windowed(
-    ring: Ring,
-    x: Elements,
-    row: NDArray[np.int64],
-    base: NDArray[np.int64],
-    magnitude: Words,
-    n_outputs: int,
-    n_jobs: int,
-) -> Elements:
-    bits = wide.bit_length(magnitude)
-    t = _best_window(bits, len(row) / n_outputs)
-    n_windows, n_digits = -(-bits // t), 1 << t
-    # Bucket number = (row, window, digit), windows from the most significant down.
-    keys = np.concatenate(
-        [
-            (row * n_windows + (n_windows - 1 - w)) * n_digits
-            + wide.get_field(magnitude, w * t, t).astype(np.int64)
-            for w in range(n_windows)
-        ]
-    )
-    bases = np.tile(base, n_windows)
-    used = keys % n_digits != 0
-    keys, bases = keys[used], bases[used]
-    small = int(keys.max(initial=0)) < 1 << 16  # NumPy sorts 16 bits by radix
-    order = np.argsort(keys.astype(np.uint16) if small else keys, kind="stable")
-    sizes = np.bincount(keys, minlength=n_outputs * n_windows * n_digits)
-    buckets = ring.product_segments(x, _indptr(sizes), bases[order], n_jobs=n_jobs)
-    # Per window its bits from the highest down: the buckets whose digit has that bit.
-    digits = np.arange(n_digits)
-    members = np.concatenate([digits[digits >> bit & 1 == 1] for bit in reversed(range(t))])
-    offsets = np.arange(n_outputs * n_windows) * n_digits
-    indices = (offsets[:, None] + members).ravel()
-    bit_sums = ring.product_segments(
-        buckets, np.arange(0, len(indices) + 1, n_digits // 2, dtype=np.int64), indices, n_jobs=n_jobs
-    )
-    per_output = n_windows * t
-    return ring.horner(bit_sums, np.arange(n_outputs + 1, dtype=np.int64) * per_output, 1, n_jobs=n_jobs)
+    # -- the ring on levels --
 
+    def _flat(self, level: Elements) -> Elements:
+        return np.ascontiguousarray(level).reshape(-1, level.shape[2])
 
-def _indptr(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+    def _level(self, elements: Elements) -> Elements:
+        return elements.reshape(self.n_vectors, len(elements) // self.n_vectors, elements.shape[1])
+
+    def _ones(self, count: int) -> Elements:
+        return np.tile(self.ring.one(), (self.n_vectors, count, 1))
+
+    def _mul(self, a: Elements, b: Elements) -> Elements:
+        return self._level(self.ring.mul(self._flat(a), self._flat(b), n_jobs=self.n_jobs))
+
+    def _products(self, level: Elements, indptr: Indices, indices: Indices) -> Elements:
+        offsets = np.arange(self.n_vectors) * level.shape[1]
+        tiled = indices if self.n_vectors == 1 else (offsets[:, None] + indices).ravel()
+        flat = self._flat(level)
+        return self._level(
+            self.ring.product_segments(flat, self._tiled_indptr(indptr), tiled, n_jobs=self.n_jobs)
+        )
+
+    def _tiled_indptr(self, indptr: Indices) -> Indices:
+        later = np.arange(self.n_vectors)[:, None] * indptr[-1] + indptr[1:]
+        return np.concatenate([[0], later.ravel()])
+
+    def _inverted(self, level: Elements, plan: BitPlan) -> Elements:
+        """The level of bits, those that count negative inverted."""
+        if plan.negative.any():
+            chosen = self._flat(level[:, plan.negative])
+            level[:, plan.negative] = self._level(self.ring.inverse(chosen, n_jobs=self.n_jobs))
+        return level
+
+    def _shifted(self, level: Elements, shift: int) -> Elements:
+        """Every element to the power of 2**shift: the element, and a one, side by side."""
+        if shift == 0 or level.size == 0:
+            return level
+        pairs = np.stack([level, self._ones(level.shape[1])], axis=2).reshape(-1, level.shape[2])
+        indptr = np.arange(0, len(pairs) + 1, 2, dtype=np.int64)
+        return self._level(self.ring.horner(pairs, indptr, shift, n_jobs=self.n_jobs))

@@ -1,6 +1,10 @@
 """What Paillier cannot do, as a base class whose every operator explains itself with a TypeError."""
 
+import sys
 from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
 
 NO_PRODUCT = (
     "Paillier adds ciphertexts and multiplies only by plain numbers: two ciphertexts cannot be multiplied"
@@ -13,7 +17,14 @@ class Refusals:
 
     __hash__ = None  # type: ignore[assignment]
 
-    def __array__(self, *args: Any, **kwargs: Any) -> NoReturn:
+    def __array__(self, *args: Any, **kwargs: Any) -> NDArray[np.object_]:
+        # `sparse @ c` asks here first. SciPy hands over to our __rmatmul__ only if the answer is an array of no
+        # dimensions holding an object, so SciPy alone gets one; nobody else is to have encrypted values in an array.
+        caller = sys._getframe(1).f_globals.get("__name__", "")
+        if caller.startswith("scipy.sparse."):
+            answer = np.empty((), dtype=object)
+            answer[()] = self
+            return answer
         raise TypeError("a CiphertextArray holds encrypted values: decrypt it with the private key first")
 
     def __bool__(self) -> NoReturn:

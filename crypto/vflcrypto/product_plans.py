@@ -1,0 +1,323 @@
+"""How to compute linear combinations of ciphertexts with few multiplications: planned and counted, nothing multiplied.
+
+An integer matrix is written as a product of sparse matrices of zeros and ones and one of signed powers of two:
+rows | keys | halves of keys | ... | single bits (see digits.py). Read from the left, that computes X^T x with many rows
+and few columns: products of rows with equal keys, keys with equal halves, and so on to one product per bit of a
+column, and a Horner chain per column (Pippenger's buckets). Read from the right it computes X x with many
+rows: powers x_k^(2^b), tables of the products that keys need, and per row a product of table entries (Straus). Both
+cost the same up to the number of rows and columns; the longer side of the matrix becomes the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .batches import public_window
+from .coefficients import Coefficients, Indices, Line
+from .digits import Atom, Key, keys_of, value_keys
+from .words import Words, absolute, bit_length
+
+Mask: TypeAlias = NDArray[np.bool_]
+
+BLOCK_ENTRIES = 1 << 20  # of the matrix, planned at once: bounds the memory of plans and of their products
+SQUARE_PRICE = 0.75  # in products
+_TRY_BOTH = 1 << 13  # so many entries are planned both ways
+_SIMILAR = 4  # sides of a matrix whose ratio is at most this
+_TRY_POWERS = 3  # terms per output up to which a power for each may be the best
+
+
+@dataclass(frozen=True)
+class Count:
+    """Modular multiplications of a plan: products of two elements, squarings, and elements to be inverted."""
+
+    products: int = 0
+    squarings: int = 0
+    inverses: int = 0
+
+    def __add__(self, other: Count) -> Count:
+        return Count(
+            self.products + other.products,
+            self.squarings + other.squarings,
+            self.inverses + other.inverses,
+        )
+
+    def times(self, factor: int) -> Count:
+        return Count(self.products * factor, self.squarings * factor, self.inverses * factor)
+
+    @property
+    def multiplications(self) -> int:
+        """All of them; an inverse in a batch takes three."""
+        return self.products + self.squarings + 3 * self.inverses
+
+    @property
+    def price(self) -> float:
+        """In products, squarings being cheaper."""
+        return self.products + SQUARE_PRICE * self.squarings + 3 * self.inverses
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A matrix of zeros and ones between two levels, as its ones.
+
+    upper, lower : int64 (n_ones,); every entry of the lower level occurs, `lower` never falls
+    """
+
+    upper: Indices
+    lower: Indices
+    n_upper: int
+    n_lower: int
+
+    def downwards(self) -> tuple[Indices, Indices]:
+        """Segments (indptr, indices) of upper entries, one per lower entry."""
+        return _indptr(self.lower, self.n_lower), self.upper
+
+    def upwards(self) -> tuple[Indices, Indices]:
+        """Segments of lower entries, one per upper entry, possibly empty."""
+        narrow = self.upper.astype(np.uint16) if self.n_upper <= 1 << 16 else self.upper  # sorted by radix
+        order = np.argsort(narrow, kind="stable")
+        return _indptr(self.upper, self.n_upper), self.lower[order]
+
+
+@dataclass(frozen=True)
+class BitPlan:
+    """matrix[r, k] = sum over the paths from r through the layers to the bits of column k, of +-2**position.
+
+    column, position, negative : of every bit, shape (n_bits,); no two bits share column and position
+    """
+
+    layers: tuple[Layer, ...]
+    column: Indices
+    position: Indices
+    negative: Mask
+    n_rows: int
+    n_columns: int
+
+    def chain_lengths(self) -> Indices:
+        """Bits per column, those without a product included, shape (n_columns,)."""
+        lengths = np.zeros(self.n_columns, dtype=np.int64)
+        np.maximum.at(lengths, self.column, self.position + 1)
+        return lengths
+
+    def count_buckets(self) -> Count:
+        """Where rows are terms and columns are outputs."""
+        joins = sum(len(layer.upper) - layer.n_lower for layer in self.layers)
+        steps = int(np.maximum(self.chain_lengths() - 1, 0).sum())
+        return Count(joins + steps, steps, int(np.count_nonzero(self.negative)))
+
+    def count_tables(self) -> Count:
+        """Where rows are outputs and columns are terms."""
+        joins = sum(
+            len(layer.upper) - int(np.count_nonzero(np.bincount(layer.upper))) for layer in self.layers
+        )
+        doublings = int(self.position.max(initial=0)) * self.n_columns  # done as products of equals
+        return Count(joins + doublings, 0, int(np.count_nonzero(self.negative)))
+
+
+@dataclass(frozen=True)
+class PowerPlan:
+    """A power for every entry, and their products: for rows of one or two terms.
+
+    segment, term, magnitude : per entry; segment 2 i holds the positive terms of output i, 2 i + 1 the negative ones
+    """
+
+    segment: Indices
+    term: Indices
+    magnitude: Words
+    n_outputs: int
+
+    def segments(self) -> Indices:
+        return _indptr(self.segment, 2 * self.n_outputs)
+
+    def outputs_to_divide(self) -> Indices:
+        return np.unique(self.segment[self.segment % 2 == 1] // 2)
+
+    def count(self) -> Count:
+        joins = len(self.segment) - len(np.unique(self.segment))
+        divided = len(self.outputs_to_divide())
+        return count_powers(len(self.segment), bit_length(self.magnitude)) + Count(
+            joins + divided, 0, divided
+        )
+
+
+@dataclass(frozen=True)
+class ProductPlan:
+    """What to do for `matrix @ x`, all entries being multiples of 2**shift.
+
+    method : "buckets" (outputs in blocks), "tables" (terms in blocks) or "powers"
+    """
+
+    shape: tuple[int, int]
+    shift: int
+    method: str
+    blocks: tuple[BitPlan, ...] = ()
+    powers: PowerPlan | None = None
+
+    def widest_level(self) -> int:
+        """Elements of the level with the most, per vector."""
+        sizes = [max(layer.n_upper, layer.n_lower) for block in self.blocks for layer in block.layers]
+        return max([*self.shape, *sizes, len(self.powers.term) if self.powers else 0])
+
+    def count(self) -> Count:
+        """Exactly what the execution will ask of the ring, per vector x."""
+        m, n = self.shape
+        if self.powers is not None:
+            return self.powers.count() + _count_shift(m, self.shift)
+        if self.method == "tables":
+            joins = Count(max(len(self.blocks) - 1, 0) * m)
+            total = sum((block.count_tables() for block in self.blocks), joins)
+            return total + _count_shift(n, self.shift)
+        total = sum((block.count_buckets() for block in self.blocks), Count())
+        return total + _count_shift(m, self.shift)
+
+
+def count_powers(count: int, bits: int) -> Count:
+    """What Ring.pow_vartime does for exponents of `bits` bits: a table per base, then windows."""
+    window = public_window(bits)
+    later = max(-(-bits // window) - 1, 0)
+    half = (1 << window - 1) - 1
+    return Count(half + later, half + later * window).times(count)
+
+
+def plan_products(matrix: Coefficients) -> ProductPlan:
+    """The plan with the fewest multiplications among those that size and scalars suggest."""
+    matrix, shift = matrix.without_common_zeros()
+    m, n = matrix.shape
+    few = matrix.n_entries <= _TRY_BOTH
+    candidates: list[ProductPlan] = []
+    if few or matrix.row is not None:
+        row, column, words = matrix.entries()
+        used = len(np.unique(row)), len(np.unique(column))
+        if len(words) <= _TRY_POWERS * used[0]:
+            powers = _power_plan(row, column, words, m)
+            candidates.append(ProductPlan(matrix.shape, shift, "powers", powers=powers))
+        if 2 * len(words) <= 3 * min(used):  # nearly a diagonal: nothing to share
+            return candidates[0]
+    methods = ["tables" if m > n else "buckets"]
+    if few and max(m, n) <= _SIMILAR * min(m, n):
+        methods = ["buckets", "tables"]
+    for method in methods:
+        blocks = tuple(_blocks(matrix, int(method == "tables")))
+        candidates.append(ProductPlan(matrix.shape, shift, method, blocks))
+    return min(candidates, key=lambda plan: plan.count().price)
+
+
+def _power_plan(row: Indices, column: Indices, words: Words, n_outputs: int) -> PowerPlan:
+    magnitude, negative = absolute(words)
+    segment = 2 * row + negative
+    order = np.argsort(segment, kind="stable")
+    return PowerPlan(segment[order], column[order], np.ascontiguousarray(magnitude[order]), n_outputs)
+
+
+def _blocks(matrix: Coefficients, axis: int) -> Iterator[BitPlan]:
+    """Plans of neighbouring lines, each with about BLOCK_ENTRIES entries at most."""
+    n_rows = matrix.shape[1 - axis]
+    block: list[Line] = []
+    size = 0
+    for line in matrix.lines(axis):
+        if block and size + len(line[0]) > BLOCK_ENTRIES:
+            yield plan_bits(block, n_rows)
+            block, size = [], 0
+        block.append(line)
+        size += len(line[0])
+    if block:
+        yield plan_bits(block, n_rows)
+
+
+def plan_bits(columns: list[Line], n_rows: int) -> BitPlan:
+    """A matrix, given by the nonzero rows of its columns and their values, as layers down to bits."""
+    keys, values = keys_of(columns, n_rows)
+    layers, atoms, numbers = _layers(keys, n_rows)
+    if any(atom.is_value for atom in atoms):
+        more, atoms, _ = _layers(list(_keys_of_values(atoms, numbers, values)), len(atoms))
+        layers += more
+    return BitPlan(
+        tuple(layers),
+        np.array([atom.column for atom in atoms], dtype=np.int64),
+        np.array([atom.position for atom in atoms], dtype=np.int64),
+        np.array([atom.negative for atom in atoms], dtype=np.bool_),
+        n_rows,
+        len(columns),
+    )
+
+
+def _keys_of_values(atoms: list[Atom], numbers: Indices, values: dict[int, Words]) -> Iterator[Key]:
+    """Keys for a second round: the bits of the values whose numbers were the end of the first; bits stay."""
+    is_value = np.array([atom.is_value for atom in atoms])
+    for i in np.flatnonzero(~is_value):
+        yield Key(np.array([i]), np.ones(1, dtype=np.int64), (atoms[i],))
+    column = np.array([atom.column for atom in atoms])
+    for k in np.unique(column[is_value]):
+        rows = np.flatnonzero(is_value & (column == k))
+        yield from value_keys(int(k), rows, values[int(k)][numbers[rows] - 1])
+
+
+def _layers(keys: list[Key], n_rows: int) -> tuple[list[Layer], list[Atom], Indices]:
+    """Layers from rows to keys and on to atoms; the atom that each last entry belongs to, and its code."""
+    keys = [key for key in keys if len(key.rows)]
+    atoms = [atom for key in keys for atom in key.atoms]
+    ends = np.cumsum([0, *(atom.width for atom in atoms)])  # where bits of an atom begin and end
+    first = np.cumsum([0, *(len(key.atoms) for key in keys)])
+    begin, end = first[:-1], first[1:]  # atoms of a node
+    layer, node, code = _rows_to_keys(keys, n_rows)
+    layers = [layer]
+    while (end - begin > 1).any():
+        middle = (begin + end + 1) // 2
+        shift = (ends[middle] - ends[begin])[node]
+        low, high = code & (1 << shift) - 1, code >> shift
+        upper = np.concatenate([np.flatnonzero(low), np.flatnonzero(high)])
+        child = np.concatenate([2 * node[low != 0], 2 * node[high != 0] + 1])
+        part = np.concatenate([low[low != 0], high[high != 0]])
+        begin, end = np.stack([begin, middle], 1).ravel(), np.stack([middle, end], 1).ravel()
+        order, new = _grouped(child, part, int((ends[end] - ends[begin]).max()))
+        upper, child, part = upper[order], child[order], part[order]
+        layers.append(Layer(upper, np.cumsum(new) - 1, len(node), int(np.count_nonzero(new))))
+        node, code = child[new], part[new]
+    return layers, [atoms[i] for i in begin[node]], code
+
+
+def _rows_to_keys(keys: list[Key], n_rows: int) -> tuple[Layer, Indices, Indices]:
+    """Equal keys brought together: the layer, and number and code of the key of every lower entry."""
+    uppers, lowers, nodes, codes, found = [], [], [], [], 0
+    for i, key in enumerate(keys):
+        narrow = key.codes.astype(np.uint16) if key.width <= 16 else key.codes  # NumPy sorts 16 bits by radix
+        order = np.argsort(narrow, kind="stable")
+        ordered = key.codes[order]
+        new = np.concatenate([[True], ordered[1:] != ordered[:-1]])
+        uppers.append(key.rows[order])
+        lowers.append(np.cumsum(new) + (found - 1))
+        codes.append(ordered[new])
+        nodes.append(np.full(len(codes[-1]), i))
+        found += len(codes[-1])
+    layer = Layer(_joined(uppers), _joined(lowers), n_rows, found)
+    return layer, _joined(nodes), _joined(codes)
+
+
+def _grouped(node: Indices, code: Indices, code_bits: int) -> tuple[Indices, Mask]:
+    """An order that brings equal (node, code) together, and where each group begins in it."""
+    if code_bits + int(node.max(initial=0)).bit_length() < 63:
+        joint = node << code_bits | code
+        order = np.argsort(joint)
+        joint = joint[order]
+        return order, np.concatenate([[True], joint[1:] != joint[:-1]])[: len(joint)]
+    order = np.lexsort((code, node))
+    node, code = node[order], code[order]
+    new = np.concatenate([[True], (node[1:] != node[:-1]) | (code[1:] != code[:-1])])
+    return order, new[: len(order)]
+
+
+def _count_shift(count: int, shift: int) -> Count:
+    return Count(count, count * shift) if shift else Count()
+
+
+def _joined(parts: list[Indices]) -> Indices:
+    return np.concatenate(parts).astype(np.int64, copy=False) if parts else np.empty(0, dtype=np.int64)
+
+
+def _indptr(group: Indices, n_groups: int) -> Indices:
+    sizes = np.bincount(group, minlength=n_groups)
+    return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
