@@ -46,6 +46,19 @@ static void load_same(const mont_ring *ring, uint64_t *vec, const uint64_t *row,
   load_rows(ring, vec, row, 0, 0, ring->ops->lanes, at);
 }
 
+/* Rows first .. first + lanes - 1 as far as there are any: to be read soon, or to be written. Arrays beyond the caches
+ * would otherwise be waited for. */
+static void prefetch_read(const mont_ring *ring, const uint64_t *x, size_t step, size_t first, size_t count) {
+  size_t end = first + ring->ops->lanes < count ? first + ring->ops->lanes : count;
+  for (size_t i = first * step; i < end * step; i += 8) __builtin_prefetch(x + i, 0, 2);
+}
+
+static void prefetch_write(const mont_ring *ring, const uint64_t *x, size_t step, size_t first,
+                           size_t count) {
+  size_t end = first + ring->ops->lanes < count ? first + ring->ops->lanes : count;
+  for (size_t i = first * step; i < end * step; i += 8) __builtin_prefetch(x + i, 1, 2);
+}
+
 void mont_batch_mul(const mont_ring *ring, uint64_t *out, const uint64_t *a, size_t a_step, const uint64_t *b,
                     size_t b_step, size_t count, uint64_t *work) {
   const mont_ops *ops = ring->ops;
@@ -55,6 +68,9 @@ void mont_batch_mul(const mont_ring *ring, uint64_t *out, const uint64_t *a, siz
   for (size_t i = 0; i < count; i += ops->lanes) {
     load_rows(ring, x, a, a_step, i, count, &at);
     if (b_step != 0) load_rows(ring, y, b, b_step, i, count, &at);
+    prefetch_read(ring, a, a_step, i + ops->lanes, count);
+    prefetch_read(ring, b, b_step, i + ops->lanes, count);
+    prefetch_write(ring, out, 2 * (size_t)ring->w.words, i, count);
     ops->mul(ring, z, x, y, at.scratch);
     store_rows(ring, out, z, i, count, &at);
   }
