@@ -7,17 +7,21 @@ differ share keys of the best c. Columns with few distinct values put the number
 and join as long as the joint keys stay few. All choices are made by counting, before anything is multiplied.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from . import words as wide
+from .batches import run, spans, thread_count
 from .coefficients import Indices, Line, count_distinct, distinct_rows, signed_bits
 from .words import Words
+
+S = TypeVar("S")
+T = TypeVar("T")
 
 MAX_DIGIT_BITS = 16
 MAX_KEY_BITS = 40  # of keys joined because they really are few
@@ -110,34 +114,47 @@ class _OpenKey:
         return Key(rows, self.codes[rows], tuple(self.atoms))
 
 
-def keys_of(lines: Iterable[Line], n_rows: int) -> tuple[list[Key], dict[int, Words]]:
+def each(function: Callable[[S], T], items: Sequence[S], n_jobs: int) -> list[T]:
+    """function(item) for every item, on threads: worth it where NumPy works without the interpreter's lock."""
+    threads = thread_count(n_jobs)
+    parts = run(lambda i, j: [function(item) for item in items[i:j]], spans(len(items), threads, 1), threads)
+    return [result for part in parts for result in part]
+
+
+def keys_of(lines: Sequence[Line], n_rows: int, n_jobs: int = 1) -> tuple[list[Key], dict[int, Words]]:
     """Keys for a matrix given by columns; and the values of the columns whose keys hold the number of a value.
 
     lines : per column its nonzero rows and their values
     """
-    columns = [_Column(k, rows, words, *signed_bits(words)) for k, (rows, words) in enumerate(lines)]
+    sizes = each(lambda line: signed_bits(line[1]), lines, n_jobs)
+    columns = [_Column(k, *line, *size) for k, (line, size) in enumerate(zip(lines, sizes, strict=True))]
     dense_bits = sum(column.bits for column in columns if 2 * len(column.rows) >= n_rows)
     shared = max(best_widths(n_rows, dense_bits)[0], default=0)
     keys: list[Key] = []
     small: list[Key] = []
     long: list[_Column] = []
     values: dict[int, Words] = {}
-    for column in columns:
-        dense = 2 * len(column.rows) >= n_rows
-        bits_cost = expected_products(len(column.rows), shared) * column.bits / max(shared, 1)
-        numbered = _numbered(column, bits_cost if dense else None, shared)
-        if numbered is not None:
-            key, values[column.number] = numbered
-            small.append(key)
-            continue
-        own = _own_keys(column, bits_cost if dense and column.bits > _NARROW_BITS else None)
+    chosen = each(lambda column: _keys_alone(column, n_rows, shared), columns, n_jobs)
+    for column, (own, own_values) in zip(columns, chosen, strict=True):
         if own is None:
             long.append(column)
-        else:
-            (small if len(own) == 1 else keys).extend(own)
+            continue
+        (small if len(own) == 1 else keys).extend(own)
+        if own_values is not None:
+            values[column.number] = own_values
     keys.extend(_joined_bits(long, n_rows))
     keys.extend(_joined_where_few(small, n_rows))
     return keys, values
+
+
+def _keys_alone(column: _Column, n_rows: int, shared: int) -> tuple[list[Key] | None, Words | None]:
+    """Keys of this column alone, and its values if they hold their numbers; None to share keys of `shared` bits."""
+    dense = 2 * len(column.rows) >= n_rows
+    bits_cost = expected_products(len(column.rows), shared) * column.bits / max(shared, 1) if dense else None
+    numbered = _numbered(column, bits_cost, shared)
+    if numbered is not None:
+        return [numbered[0]], numbered[1]
+    return _own_keys(column, bits_cost if column.bits > _NARROW_BITS else None), None
 
 
 def _numbered(column: _Column, bits_cost: float | None, shared: int) -> tuple[Key, Words] | None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from .batches import public_window
 from .coefficients import Coefficients, Indices, Line
-from .digits import Atom, Key, keys_of, value_keys
+from .digits import Atom, Key, each, keys_of, value_keys
 from .words import Words, absolute, bit_length
 
 Mask: TypeAlias = NDArray[np.bool_]
@@ -62,25 +62,24 @@ class Count:
 
 @dataclass(frozen=True)
 class Layer:
-    """A matrix of zeros and ones between two levels, as its ones.
+    """A matrix of zeros and ones between two levels: the upper entries that belong to each lower one.
 
-    upper, lower : int64 (n_ones,); every entry of the lower level occurs, `lower` never falls
+    starts : int64 (n_lower + 1,); upper : int64 (starts[-1],); no lower entry is without an upper one
     """
 
+    starts: Indices
     upper: Indices
-    lower: Indices
     n_upper: int
-    n_lower: int
 
-    def downwards(self) -> tuple[Indices, Indices]:
-        """Segments (indptr, indices) of upper entries, one per lower entry."""
-        return _indptr(self.lower, self.n_lower), self.upper
+    @property
+    def n_lower(self) -> int:
+        return len(self.starts) - 1
 
     def upwards(self) -> tuple[Indices, Indices]:
-        """Segments of lower entries, one per upper entry, possibly empty."""
+        """Segments (indptr, indices) the other way: the lower entries of each upper one, perhaps none."""
+        lower = np.repeat(np.arange(self.n_lower), np.diff(self.starts))
         narrow = self.upper.astype(np.uint16) if self.n_upper <= 1 << 16 else self.upper  # sorted by radix
-        order = np.argsort(narrow, kind="stable")
-        return _indptr(self.upper, self.n_upper), self.lower[order]
+        return _indptr(self.upper, self.n_upper), lower[np.argsort(narrow, kind="stable")]
 
 
 @dataclass(frozen=True)
@@ -183,8 +182,8 @@ def count_powers(count: int, bits: int) -> Count:
     return Count(half + later, half + later * window).times(count)
 
 
-def plan_products(matrix: Coefficients) -> ProductPlan:
-    """The plan with the fewest multiplications among those that size and scalars suggest."""
+def plan_products(matrix: Coefficients, n_jobs: int = 1) -> ProductPlan:
+    """The plan with the fewest multiplications among those that size and scalars suggest; n_jobs changes nothing."""
     matrix, shift = matrix.without_common_zeros()
     m, n = matrix.shape
     few = matrix.n_entries <= _TRY_BOTH
@@ -201,7 +200,7 @@ def plan_products(matrix: Coefficients) -> ProductPlan:
     if few and max(m, n) <= _SIMILAR * min(m, n):
         methods = ["buckets", "tables"]
     for method in methods:
-        blocks = tuple(_blocks(matrix, int(method == "tables")))
+        blocks = tuple(_blocks(matrix, int(method == "tables"), n_jobs))
         candidates.append(ProductPlan(matrix.shape, shift, method, blocks))
     return min(candidates, key=lambda plan: plan.count().price)
 
@@ -213,27 +212,27 @@ def _power_plan(row: Indices, column: Indices, words: Words, n_outputs: int) -> 
     return PowerPlan(segment[order], column[order], np.ascontiguousarray(magnitude[order]), n_outputs)
 
 
-def _blocks(matrix: Coefficients, axis: int) -> Iterator[BitPlan]:
+def _blocks(matrix: Coefficients, axis: int, n_jobs: int) -> Iterator[BitPlan]:
     """Plans of neighbouring lines, each with about BLOCK_ENTRIES entries at most."""
     n_rows = matrix.shape[1 - axis]
     block: list[Line] = []
     size = 0
     for line in matrix.lines(axis):
         if block and size + len(line[0]) > BLOCK_ENTRIES:
-            yield plan_bits(block, n_rows)
+            yield plan_bits(block, n_rows, n_jobs)
             block, size = [], 0
         block.append(line)
         size += len(line[0])
     if block:
-        yield plan_bits(block, n_rows)
+        yield plan_bits(block, n_rows, n_jobs)
 
 
-def plan_bits(columns: list[Line], n_rows: int) -> BitPlan:
+def plan_bits(columns: list[Line], n_rows: int, n_jobs: int = 1) -> BitPlan:
     """A matrix, given by the nonzero rows of its columns and their values, as layers down to bits."""
-    keys, values = keys_of(columns, n_rows)
-    layers, atoms, numbers = _layers(keys, n_rows)
+    keys, values = keys_of(columns, n_rows, n_jobs)
+    layers, atoms, numbers = _layers(keys, n_rows, n_jobs)
     if any(atom.is_value for atom in atoms):
-        more, atoms, _ = _layers(list(_keys_of_values(atoms, numbers, values)), len(atoms))
+        more, atoms, _ = _layers(list(_keys_of_values(atoms, numbers, values)), len(atoms), n_jobs)
         layers += more
     return BitPlan(
         tuple(layers),
@@ -256,14 +255,14 @@ def _keys_of_values(atoms: list[Atom], numbers: Indices, values: dict[int, Words
         yield from value_keys(int(k), rows, values[int(k)][numbers[rows] - 1])
 
 
-def _layers(keys: list[Key], n_rows: int) -> tuple[list[Layer], list[Atom], Indices]:
+def _layers(keys: list[Key], n_rows: int, n_jobs: int) -> tuple[list[Layer], list[Atom], Indices]:
     """Layers from rows to keys and on to atoms; the atom that each last entry belongs to, and its code."""
     keys = [key for key in keys if len(key.rows)]
     atoms = [atom for key in keys for atom in key.atoms]
     ends = np.cumsum([0, *(atom.width for atom in atoms)])  # where bits of an atom begin and end
     first = np.cumsum([0, *(len(key.atoms) for key in keys)])
     begin, end = first[:-1], first[1:]  # atoms of a node
-    layer, node, code = _rows_to_keys(keys, n_rows)
+    layer, node, code = _rows_to_keys(keys, n_rows, n_jobs)
     layers = [layer]
     while (end - begin > 1).any():
         middle = (begin + end + 1) // 2
@@ -275,39 +274,51 @@ def _layers(keys: list[Key], n_rows: int) -> tuple[list[Layer], list[Atom], Indi
         begin, end = np.stack([begin, middle], 1).ravel(), np.stack([middle, end], 1).ravel()
         order, new = _grouped(child, part, int((ends[end] - ends[begin]).max()))
         upper, child, part = upper[order], child[order], part[order]
-        layers.append(Layer(upper, np.cumsum(new) - 1, len(node), int(np.count_nonzero(new))))
+        layers.append(Layer(np.append(new, len(order)), upper, len(node)))
         node, code = child[new], part[new]
     return layers, [atoms[i] for i in begin[node]], code
 
 
-def _rows_to_keys(keys: list[Key], n_rows: int) -> tuple[Layer, Indices, Indices]:
+def _rows_to_keys(keys: list[Key], n_rows: int, n_jobs: int) -> tuple[Layer, Indices, Indices]:
     """Equal keys brought together: the layer, and number and code of the key of every lower entry."""
-    uppers, lowers, nodes, codes, found = [], [], [], [], 0
-    for i, key in enumerate(keys):
-        narrow = key.codes.astype(np.uint16) if key.width <= 16 else key.codes  # NumPy sorts 16 bits by radix
-        order = np.argsort(narrow, kind="stable")
-        ordered = key.codes[order]
-        new = np.concatenate([[True], ordered[1:] != ordered[:-1]])
-        uppers.append(key.rows[order])
-        lowers.append(np.cumsum(new) + (found - 1))
-        codes.append(ordered[new])
-        nodes.append(np.full(len(codes[-1]), i))
-        found += len(codes[-1])
-    layer = Layer(_joined(uppers), _joined(lowers), n_rows, found)
-    return layer, _joined(nodes), _joined(codes)
+    groups = each(_equal_codes, keys, n_jobs)
+    begin = np.cumsum([0, *(len(key.rows) for key in keys)])
+    starts = [new + begin[i] for i, (_, new, _) in enumerate(groups)]
+    node = np.repeat(np.arange(len(keys)), [len(new) for new in starts])
+    layer = Layer(_joined([*starts, begin[-1:]]), _joined([rows for rows, _, _ in groups]), n_rows)
+    return layer, node, _joined([codes for _, _, codes in groups])
 
 
-def _grouped(node: Indices, code: Indices, code_bits: int) -> tuple[Indices, Mask]:
+def _equal_codes(key: Key) -> tuple[Indices, Indices, Indices]:
+    """The rows of a key in order of their codes, where each code begins, and the codes."""
+    order = _sorted(key.codes, key.width)
+    codes = key.codes[order]
+    new = _changes(codes)
+    rows = order if len(order) == key.rows[-1] + 1 else key.rows[order]
+    return rows, new, codes[new]
+
+
+def _grouped(node: Indices, code: Indices, code_bits: int) -> tuple[Indices, Indices]:
     """An order that brings equal (node, code) together, and where each group begins in it."""
-    if code_bits + int(node.max(initial=0)).bit_length() < 63:
+    bits = code_bits + int(node.max(initial=0)).bit_length()
+    if bits < 63:
         joint = node << code_bits | code
-        order = np.argsort(joint)
-        joint = joint[order]
-        return order, np.concatenate([[True], joint[1:] != joint[:-1]])[: len(joint)]
+        order = _sorted(joint, bits)
+        return order, _changes(joint[order])
     order = np.lexsort((code, node))
     node, code = node[order], code[order]
-    new = np.concatenate([[True], (node[1:] != node[:-1]) | (code[1:] != code[:-1])])
-    return order, new[: len(order)]
+    return order, np.union1d(_changes(node), _changes(code))
+
+
+def _sorted(values: Indices, bits: int) -> Indices:
+    if bits <= 16:  # sorted by radix
+        return np.argsort(values.astype(np.uint16), kind="stable")
+    return np.argsort(values)
+
+
+def _changes(values: Indices) -> Indices:
+    """Where values begin that differ from the one before."""
+    return np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]])[: len(values)])
 
 
 def _count_shift(count: int, shift: int) -> Count:

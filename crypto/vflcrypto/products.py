@@ -82,7 +82,7 @@ def linear_combinations(ring: Ring, x: Elements, matrix: Coefficients, n_jobs: i
     -------
     ndarray of uint64, shape (m, n_vectors, 2 * words)
     """
-    plan = plan_products(matrix)
+    plan = plan_products(matrix, n_jobs)
     n_vectors, width = x.shape[1:]
     out = np.empty((matrix.shape[0], n_vectors, width), dtype=np.uint64)
     at_once = max(1, _ELEMENTS_AT_ONCE // max(1, plan.widest_level()))
@@ -118,7 +118,7 @@ class _Execution:
         """Rows are terms: products of equal keys, of equal parts of keys, of equal bits; then a chain per column."""
         level = x
         for layer in plan.layers:
-            level = self._products(level, *layer.downwards())
+            level = self._products(level, layer.starts, layer.upper)
         level = self._inverted(level, plan)
         lengths = plan.chain_lengths()
         ends = np.cumsum(lengths)
