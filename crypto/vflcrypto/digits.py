@@ -9,7 +9,7 @@ and join as long as the joint keys stay few. All choices are made by counting, b
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
@@ -66,11 +66,11 @@ def expected_products(n_rows: int, bits: int) -> float:
     return max(n_rows * (1 - 1 / cells) + cells - 2 * bits - 1, 0)
 
 
-@cache
+@lru_cache(1 << 12)
 def best_widths(n_rows: int, bits: int) -> tuple[tuple[int, ...], float]:
     """Widths that cut `bits` bits into keys for the fewest multiplications, and how many those are."""
     options = []
-    for count in range(max(-(-bits // MAX_DIGIT_BITS), 1), bits + 1):
+    for count in {-(-bits // width) for width in range(1, min(bits, MAX_DIGIT_BITS) + 1)}:
         low, longer = divmod(bits, count)
         cost = longer * expected_products(n_rows, low + 1) + (count - longer) * expected_products(n_rows, low)
         options.append((cost, count))
