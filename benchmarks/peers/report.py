@@ -126,7 +126,7 @@ def _notes(result: Comparison) -> list[str]:
     return [
         "What is compared:",
         "",
-        "* Ours reads its noise tables in constant time; pypaillier says so of its own; the others do not.",
+        "* Ours reads its noise tables in constant time; pypaillier says so of its own. The gmpy2 loops do not.",
         "* HALF: noise exponents of half the key's length (sf-heu and pypaillier choose theirs); WIDE: the whole "
         "length and 128 bits; phe draws textbook noise, which has no short form. Owner: modulo p^2 and q^2; for gmpy2 "
         "textbook noise by remainders.",
