@@ -7,7 +7,7 @@ differ share keys of the best c. Columns with few distinct values put the number
 and join as long as the joint keys stay few. All choices are made by counting, before anything is multiplied.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -96,10 +96,12 @@ class _Column:
 class _OpenKey:
     """A key under construction: digits are added above those it has."""
 
-    def __init__(self, n_rows: int) -> None:
+    def __init__(self, n_rows: int, digits: Iterable[Key] = ()) -> None:
         self.codes = np.zeros(n_rows, dtype=np.int64)
         self.atoms: list[Atom] = []
         self.width = 0
+        for digit in digits:
+            self.add(digit)
 
     def add(self, digit: Key) -> None:
         if len(digit.rows) == len(self.codes):
@@ -142,7 +144,7 @@ def keys_of(lines: Sequence[Line], n_rows: int, n_jobs: int = 1) -> tuple[list[K
         (small if len(own) == 1 else keys).extend(own)
         if own_values is not None:
             values[column.number] = own_values
-    keys.extend(_joined_bits(long, n_rows))
+    keys.extend(_joined_bits(long, n_rows, n_jobs))
     keys.extend(_joined_where_few(small, n_rows))
     return keys, values
 
@@ -247,19 +249,26 @@ def _digits(
 # ---- several columns ----
 
 
-def _joined_bits(columns: list[_Column], n_rows: int) -> Iterator[Key]:
+def _joined_bits(columns: list[_Column], n_rows: int, n_jobs: int) -> list[Key]:
     """The bits of all these columns, one after another, cut into keys of nearly equal width."""
-    edges = np.cumsum((0, *best_widths(n_rows, sum(column.bits for column in columns))[0])).tolist()
-    key, done = _OpenKey(n_rows), 0
-    for column in columns:
-        inside = [edge - done for edge in edges if done < edge < done + column.bits]
-        own = tuple(b - a for a, b in pairwise([0, *inside, column.bits]))
-        for digit, atoms in _digits(column, own):
-            key.add(Key(column.rows, digit, atoms))
-            done += len(atoms)
-            if done in edges:
-                yield key.close()
-                key = _OpenKey(n_rows)
+    widths, _ = best_widths(n_rows, sum(column.bits for column in columns))
+    edges = np.cumsum((0, *widths))
+    ends = np.cumsum([column.bits for column in columns])
+
+    def digits_of(item: tuple[_Column, int]) -> list[Key]:
+        column, end = item
+        begin = end - column.bits
+        inside = edges[(edges > begin) & (edges < end)]
+        cuts = tuple(np.diff([begin, *inside, end]).tolist())
+        return [Key(column.rows, digit, atoms) for digit, atoms in _digits(column, cuts)]
+
+    parts = each(digits_of, list(zip(columns, ends.tolist(), strict=True)), n_jobs)
+    digits = [digit for part in parts for digit in part]
+    # Digit i belongs to the key in whose bits it lies.
+    begins = np.cumsum([0, *(digit.width for digit in digits)])[:-1]
+    split = np.searchsorted(begins, edges)
+    groups = [digits[i:j] for i, j in pairwise(split.tolist())]
+    return each(lambda group: _OpenKey(n_rows, group).close(), groups, n_jobs)
 
 
 def _joined_where_few(digits: list[Key], n_rows: int) -> Iterator[Key]:

@@ -268,9 +268,10 @@ def _layers(keys: list[Key], n_rows: int, n_jobs: int) -> tuple[list[Layer], lis
         middle = (begin + end + 1) // 2
         shift = (ends[middle] - ends[begin])[node]
         low, high = code & (1 << shift) - 1, code >> shift
-        upper = np.concatenate([np.flatnonzero(low), np.flatnonzero(high)])
-        child = np.concatenate([2 * node[low != 0], 2 * node[high != 0] + 1])
-        part = np.concatenate([low[low != 0], high[high != 0]])
+        with_low, with_high = np.flatnonzero(low), np.flatnonzero(high)
+        upper = np.concatenate([with_low, with_high])
+        child = np.concatenate([2 * node[with_low], 2 * node[with_high] + 1])
+        part = np.concatenate([low[with_low], high[with_high]])
         begin, end = np.stack([begin, middle], 1).ravel(), np.stack([middle, end], 1).ravel()
         order, new = _grouped(child, part, int((ends[end] - ends[begin]).max()))
         upper, child, part = upper[order], child[order], part[order]
