@@ -187,6 +187,10 @@ class TestAHostilePassiveParty:
         with pytest.raises(RemoteProtocolError, match="'shop'"):
             train_with(Joined, lambda a: replace(a, n_features=n_features, n_bins=n_bins), private_key)
 
+    def test_more_cells_than_memory_should_hold_are_refused_before_any_histogram(self, private_key):
+        with pytest.raises(RemoteProtocolError, match=r"'shop'.*100000 features of 257 bins.*cells"):
+            train_with(Joined, lambda a: replace(a, n_features=100_000, n_bins=257), private_key)
+
     @pytest.mark.parametrize("kind", [Histograms, SplitsRecorded])
     @pytest.mark.parametrize("change", [{"round": 9}, {"level": 9}, {"level": -1}, {"round": 10**400}])
     def test_answers_about_another_round_or_level(self, kind, change, private_key):

@@ -37,6 +37,9 @@ from .nodes import BoostRound, Division, Node, Split
 from .numbering import OWN
 from .settings import BoostSettings
 
+# A histogram holds 16 bytes a cell and node: a peer that claims more would take the memory of this process.
+MAX_CELLS = 1 << 22
+
 Steps = Generator[Round, Round, list[Node]]
 
 
@@ -143,6 +146,11 @@ class ActiveParty(Leader):
             if joined.n_features < 1 or not 2 <= joined.n_bins <= MAX_BINS + 1:
                 raise RemoteProtocolError(
                     f"{joined.n_features} features of {joined.n_bins} bins cannot be", party
+                )
+            if joined.n_features * joined.n_bins > MAX_CELLS:
+                raise RemoteProtocolError(
+                    f"{joined.n_features} features of {joined.n_bins} bins are more than {MAX_CELLS} cells",
+                    party,
                 )
             self._shapes[party] = (joined.n_features, joined.n_bins)
 
