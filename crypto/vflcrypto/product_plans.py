@@ -17,7 +17,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from .batches import public_window
+from .batches import SQUARE_COST, public_window
 from .coefficients import Coefficients, Indices, Line
 from .digits import Atom, Key, each, keys_of, value_keys
 from .words import Words, absolute, bit_length
@@ -25,7 +25,6 @@ from .words import Words, absolute, bit_length
 Mask: TypeAlias = NDArray[np.bool_]
 
 BLOCK_ENTRIES = 1 << 20  # of the matrix, planned at once: bounds the memory of plans and of their products
-SQUARE_PRICE = 0.75  # in products
 _TRY_BOTH = 1 << 13  # so many entries are planned both ways
 _SIMILAR = 4  # sides of a matrix whose ratio is at most this
 _TRY_POWERS = 3  # terms per output up to which a power for each may be the best
@@ -57,7 +56,7 @@ class Count:
     @property
     def price(self) -> float:
         """In products, squarings being cheaper."""
-        return self.products + SQUARE_PRICE * self.squarings + 3 * self.inverses
+        return self.products + SQUARE_COST * self.squarings + 3 * self.inverses
 
 
 @dataclass(frozen=True)
