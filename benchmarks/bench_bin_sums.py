@@ -22,9 +22,9 @@ from vflcrypto import generate_keypair, plan_packing
 from vflcrypto.layers import sum_in_layers
 from vfldata import load_credit, load_nursery
 from vfltree import SecureBoostClassifier
+from vfltree.bin_sums import count_bins
+from vfltree.joint_cells import SumPlan, find_trees, plan_sums, single_features
 from vfltree.secureboost import passive
-from vfltree.secureboost.bin_sums import count_bins
-from vfltree.secureboost.joint_cells import SumPlan, find_trees, plan_sums, single_features
 
 pytestmark = pytest.mark.filterwarnings("ignore::vfltree.NotEncryptedWarning")
 

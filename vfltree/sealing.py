@@ -7,16 +7,13 @@ carry the same integers, so a run without encryption gives the same trees, bit f
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from vflcrypto import CiphertextArray, CryptoError, PackingPlan, PrivateKey, PublicKey, plan_packing
 from vflcrypto.layers import sum_in_layers
 from vflparty import Ledger, RemoteProtocolError
 
-if TYPE_CHECKING:
-    from .secureboost.joint_cells import SumPlan
+from .joint_cells import SumPlan
 
 ENCRYPTIONS = ("paillier", "none")
 # What the ledger counts, besides bytes: operations on ciphertexts.

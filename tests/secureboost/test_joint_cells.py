@@ -14,10 +14,9 @@ from tests.secureboost.small import WEAK, some_data
 from vflcrypto import SlotOverflowError, generate_keypair, plan_packing
 from vflcrypto.layers import sum_in_layers
 from vfldata import load_credit, load_nursery
-from vfltree import SecureBoostClassifier
-from vfltree.secureboost import joint_cells, passive
-from vfltree.secureboost.bin_sums import count_bins, fullest_bins
-from vfltree.secureboost.joint_cells import (
+from vfltree import SecureBoostClassifier, joint_cells
+from vfltree.bin_sums import count_bins, fullest_bins
+from vfltree.joint_cells import (
     MAX_LEAVES,
     MergeTree,
     SumPlan,
@@ -25,6 +24,7 @@ from vfltree.secureboost.joint_cells import (
     plan_sums,
     single_features,
 )
+from vfltree.secureboost import passive
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::vfltree.NotEncryptedWarning"),

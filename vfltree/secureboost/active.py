@@ -11,6 +11,7 @@ from vflcrypto import CryptoError, PrivateKey, obtain_keypair
 from vflparty import Conversation, Leader, RemoteProtocolError, to_all
 from vflparty.party import Round
 
+from ..bin_sums import expand_histograms, unpack_present
 from ..binning import MAX_BINS, BinMapper
 from ..histogram import build_histograms
 from ..losses import Logistic, Loss, Quantized, Scores, Softmax, SquaredError, fraction_bits_for, quantize
@@ -18,7 +19,6 @@ from ..rows import rows_digest
 from ..sealing import Sealer, make_sealer
 from ..splitting import SplitRules
 from ..tree import RecordTable, Tree
-from .bin_sums import expand_histograms, unpack_present
 from .masks import pack_masks, unpack_masks
 from .messages import (
     ActiveResult,

@@ -11,12 +11,12 @@ import numpy as np
 
 from vflparty import Message, Party, RemoteProtocolError, RowsDisagreeError
 
+from ..bin_sums import count_bins, fullest_bins
 from ..binning import BinMapper
+from ..joint_cells import MergeTree, find_trees, plan_sums, single_features
 from ..rows import rows_digest
 from ..sealing import Summer, make_summer
 from ..tree import RecordTable, record_id
-from .bin_sums import count_bins, fullest_bins
-from .joint_cells import MergeTree, find_trees, plan_sums, single_features
 from .masks import pack_masks, unpack_masks
 from .messages import (
     GradientsForRound,
