@@ -10,18 +10,24 @@ from . import codec
 from .alignment import Alignment, RowsDigest, align, check_rows, compare_rows, row_digest, set_digest
 from .channel import InProcessNetwork
 from .errors import (
+    DamagedFileError,
     DamagedFrameError,
+    FileVersionError,
     LocalProtocolError,
+    ModelFileError,
+    OtherVersionWarning,
     PartyFailedError,
     PeerGoneError,
     PeerTimeoutError,
     ProtocolError,
     RemoteProtocolError,
     RowsDisagreeError,
+    WrongFileError,
     may_cross,
 )
 from .ledger import Ledger, LedgerReport
 from .messages import Done, ErrorReport, Message, Seat
+from .modelfile import ModelFile, file_names, new_training_id
 from .network import Network, make_network
 from .party import Conversation, Leader, Party, Round, make_seat, to_all
 from .process import ProcessNetwork
@@ -29,16 +35,21 @@ from .process import ProcessNetwork
 __all__ = [
     "Alignment",
     "Conversation",
+    "DamagedFileError",
     "DamagedFrameError",
     "Done",
     "ErrorReport",
+    "FileVersionError",
     "InProcessNetwork",
     "Leader",
     "Ledger",
     "LedgerReport",
     "LocalProtocolError",
     "Message",
+    "ModelFile",
+    "ModelFileError",
     "Network",
+    "OtherVersionWarning",
     "Party",
     "PartyFailedError",
     "PeerGoneError",
@@ -50,13 +61,16 @@ __all__ = [
     "RowsDigest",
     "RowsDisagreeError",
     "Seat",
+    "WrongFileError",
     "align",
     "check_rows",
     "codec",
     "compare_rows",
+    "file_names",
     "make_network",
     "make_seat",
     "may_cross",
+    "new_training_id",
     "row_digest",
     "set_digest",
     "to_all",

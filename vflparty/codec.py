@@ -22,6 +22,7 @@ nothing that is received shares memory with the frame or with the sender.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import struct
 from typing import Any
@@ -68,13 +69,17 @@ def encode(message: Message) -> bytes:
     return b"".join([front, _digest(front, kind, *parts), kind, *parts])
 
 
-def decode(frame: bytes | bytearray | memoryview, allowed: tuple[type[Message], ...]) -> Message:
+def decode(
+    frame: bytes | bytearray | memoryview, allowed: tuple[type[Message], ...], *, fill: bool = False
+) -> Message:
     """The message in a frame.
 
     Parameters
     ----------
     frame : exactly one whole frame
     allowed : the message classes that may arrive here and now; any other kind is refused
+    fill : fields that the frame lacks at its end take the class's defaults. For frames out of files, which an older
+        library may have written; on the wire both sides speak one version.
 
     Raises
     ------
@@ -89,12 +94,23 @@ def decode(frame: bytes | bytearray | memoryview, allowed: tuple[type[Message], 
         raise RemoteProtocolError(f"sent {kind}, expected one of: {names}")
     fields, reader = field_types(cls), _Reader(payload)
     (count,) = _U16.unpack(reader.take(2))
+    if fill and count < len(fields) and _have_defaults(cls, count):
+        fields = fields[:count]
     if count != len(fields):
         raise RemoteProtocolError(f"{kind} came with {count} fields, it has {len(fields)}")
     values = {name: reader.read(field, f"{kind}.{name}") for name, field in fields}
     if reader.left:
         raise DamagedFrameError(f"{reader.left} bytes after the end of {kind}")
     return cls(**values)
+
+
+def _have_defaults(cls: type[Message], start: int) -> bool:
+    """Whether all fields from this one on may be left out."""
+    later = dataclasses.fields(cls)[start:]  # type: ignore[arg-type]
+    return all(
+        field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
+        for field in later
+    )
 
 
 def frame_bytes(header: bytes | bytearray | memoryview) -> int:

@@ -14,10 +14,18 @@
 Errors that a party raises while it answers travel as an `ErrorReport` and rise again where the conversation
 is led: as the same class if it stands in the closed list below, otherwise as `PartyFailedError`. What such an
 unexpected exception *says* stays in the party (its text may quote data); only its class name crosses.
+
+Files on disk have a family of their own, since no peer is to blame::
+
+    ModelFileError(ValueError)   `.path` is the file
+    ├── DamagedFileError         no model file, cut short, or other bytes than were written
+    ├── FileVersionError         sound, but of a format that this library does not read
+    └── WrongFileError           sound, but of another kind of model, party or training
 """
 
 from __future__ import annotations
 
+from os import PathLike, fspath
 from typing import Self
 
 
@@ -127,3 +135,41 @@ def rebuild(name: str, text: str, reporter: str, party: str) -> Exception:
 def party_of(error: BaseException) -> str:
     """The party that an error's text names already, or ""."""
     return getattr(error, "party", None) or ""
+
+
+# ---------------------------------------------------------------- files
+
+
+class ModelFileError(ValueError):
+    """A file that cannot be used as the model or checkpoint it should be.
+
+    Parameters
+    ----------
+    text : what is wrong, without the file's name
+    path : the file; None where bytes were given
+    """
+
+    def __init__(self, text: str, path: str | PathLike[str] | None = None) -> None:
+        super().__init__(text if path is None else f"{fspath(path)}: {text}")
+        self.text = text
+        self.path = None if path is None else fspath(path)
+
+    def of(self, path: str | PathLike[str]) -> Self:
+        """The same error with the file named."""
+        return type(self)(self.text, path)
+
+
+class DamagedFileError(ModelFileError):
+    """Not a model file, cut short, or not the bytes that were written."""
+
+
+class FileVersionError(ModelFileError):
+    """A format version that this library does not read, or none; the text names both."""
+
+
+class WrongFileError(ModelFileError):
+    """A sound file of another kind of model, another party, or another training."""
+
+
+class OtherVersionWarning(UserWarning):
+    """A file was written by another version of this library; it is read all the same."""
