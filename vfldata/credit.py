@@ -5,13 +5,13 @@ repayment states, six bills and six payments.
 The file is not ours to ship. It is read from a folder of yours, or fetched once from OpenML by scikit-learn.
 """
 
-import os
 import warnings
 from pathlib import Path
 
 import pandas as pd
 
 from vfldata.dataset import VerticalDataset, from_table
+from vfldata.home import DATA_HOME, Folder, find_file, where_looked
 
 MONTHS = range(1, 7)
 PARTITION = {  # the papers' split: 11 + 12 columns
@@ -22,7 +22,6 @@ FEATURES = PARTITION["bank"] + PARTITION["payments"]  # in the order of every co
 LABEL = "default.payment.next.month"
 N_ROWS, N_DEFAULTS, N_TEST = 30_000, 6_636, 6_000
 
-DATA_HOME = "VFL_DATA_HOME"
 FILES = (
     "credit_default/UCI_Credit_Card.csv.gz",
     "credit_default/UCI_Credit_Card.csv",
@@ -32,9 +31,7 @@ FILES = (
 OPENML_ID = 42477  # "default-of-credit-card-clients", version 1: columns x1..x23 in the order above, label y
 
 
-def load_credit(
-    *, data_home: str | os.PathLike[str] | None = None, download: bool = True, random_state: int = 0
-) -> VerticalDataset:
+def load_credit(*, data_home: Folder = None, download: bool = True, random_state: int = 0) -> VerticalDataset:
     """Credit card clients for two parties: a bank, and a payment company that sees bills and payments.
 
     Active "bank": LIMIT_BAL, SEX, EDUCATION, MARRIAGE, AGE, PAY_0, PAY_2..PAY_6 and the label (1: 6,636
@@ -52,7 +49,7 @@ def load_credit(
     ValueError
         When a file of that name holds something else.
     """
-    path = _find_file(data_home)
+    path = find_file(FILES, data_home)
     if path is not None:
         table, source = _read(path), str(path)
     elif download:
@@ -73,18 +70,6 @@ def load_credit(
     )
 
 
-def _folder(data_home: str | os.PathLike[str] | None) -> Path | None:
-    named = data_home if data_home is not None else os.environ.get(DATA_HOME)
-    return Path(named).expanduser() if named else None
-
-
-def _find_file(data_home: str | os.PathLike[str] | None) -> Path | None:
-    folder = _folder(data_home)
-    if folder is None:
-        return None
-    return next((folder / name for name in FILES if (folder / name).is_file()), None)
-
-
 def _read(path: Path) -> pd.DataFrame:
     table = pd.read_csv(path)
     missing = {"ID", LABEL, *FEATURES} - set(table.columns)
@@ -93,7 +78,7 @@ def _read(path: Path) -> pd.DataFrame:
     return table.set_index("ID")
 
 
-def _fetch(data_home: str | os.PathLike[str] | None) -> pd.DataFrame:
+def _fetch(data_home: Folder) -> pd.DataFrame:
     from sklearn.datasets import fetch_openml
 
     try:
@@ -124,12 +109,10 @@ def _check(table: pd.DataFrame, source: str) -> None:
         )
 
 
-def _what_to_do(data_home: str | os.PathLike[str] | None) -> str:
-    folder = _folder(data_home)
-    looked = f"it is not in {folder}" if folder else f"{DATA_HOME} is not set"
+def _what_to_do(data_home: Folder) -> str:
     return (
-        f"the credit data set was not found: {looked}. Get UCI_Credit_Card.csv ('Default of Credit Card "
-        f"Clients', from UCI or Kaggle), put it into a folder of your choice as {FILES[1]} (gzip-packed as "
+        f"the credit data set was not found: {where_looked(data_home)}. Get UCI_Credit_Card.csv ('Default of Credit "
+        f"Card Clients', from UCI or Kaggle), put it into a folder of your choice as {FILES[1]} (gzip-packed as "
         f".csv.gz is fine), and set {DATA_HOME} to that folder; or run this once on a machine with network, "
         "where scikit-learn fetches it from OpenML"
     )
