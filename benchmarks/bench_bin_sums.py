@@ -23,8 +23,8 @@ from vflcrypto.layers import sum_in_layers
 from vfldata import load_credit, load_nursery
 from vfltree import SecureBoostClassifier
 from vfltree.bin_sums import count_bins
+from vfltree.growing.follower import TreeFollower
 from vfltree.joint_cells import SumPlan, find_trees, plan_sums, single_features
-from vfltree.secureboost import passive
 
 pytestmark = pytest.mark.filterwarnings("ignore::vfltree.NotEncryptedWarning")
 
@@ -43,7 +43,7 @@ def workload(name: str) -> tuple[np.ndarray, int, int, list[list[np.ndarray]]]:
         data, parameters = load_credit(data_home=home), {}
     calls: list[list[np.ndarray]] = []
     parties: list[Any] = []
-    original = passive.PassiveParty._sum_nodes
+    original = TreeFollower._sum_nodes
 
     def noted(self: Any, rows_by_node: list[np.ndarray]) -> Any:
         parties.append(self)
@@ -51,7 +51,7 @@ def workload(name: str) -> tuple[np.ndarray, int, int, list[list[np.ndarray]]]:
         return original(self, rows_by_node)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(passive.PassiveParty, "_sum_nodes", noted)
+        patch.setattr(TreeFollower, "_sum_nodes", noted)
         model = SecureBoostClassifier(
             ROUNDS, max_depth=DEPTH, partition=data.partition, encryption="none", random_state=0, **parameters
         ).fit(data.X_train, data.y_train)

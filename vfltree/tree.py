@@ -164,8 +164,9 @@ class Tree:
         Position of the party that owns the split; -1 marks a leaf.
     left, right : ndarray of int32, shape (n_nodes,)
         Positions of the children, -1 in leaves.
-    value : ndarray of float64, shape (n_nodes,)
-        What a leaf adds to the raw score; 0 in inner nodes.
+    value : ndarray of float64, shape (n_nodes, n_values)
+        What a leaf adds to the raw scores; 0 in inner nodes. One value adds to the output its tree is for, several
+        add to all outputs.
     gain, cover : ndarray of float64, shape (n_nodes,)
         Gain of the split (0 in leaves) and sum of hessians.
     """
@@ -201,7 +202,7 @@ class TreeBuilder:
     def __init__(self) -> None:
         self.nodes = [1]  # heap numbers
         self._splits: dict[int, tuple[int, int, int, float]] = {}
-        self._leaves: dict[int, float] = {}
+        self._leaves: dict[int, Array] = {}
         self._covers: dict[int, float] = {}
 
     def split(self, at: int, owner: int, gain: float = 0.0) -> tuple[int, int]:
@@ -212,10 +213,10 @@ class TreeBuilder:
         self._splits[at] = (owner, left, right, gain)
         return left, right
 
-    def set_leaf(self, at: int, value: float) -> None:
-        """Make the node at this position a leaf."""
+    def set_leaf(self, at: int, value: ArrayLike) -> None:
+        """Make the node at this position a leaf. value : a number, or a vector as long as in every leaf."""
         self._check_open(at)
-        self._leaves[at] = value
+        self._leaves[at] = np.atleast_1d(np.asarray(value, dtype=np.float64))
 
     def set_cover(self, at: int, cover: float) -> None:
         """Note the sum of hessians of a node."""
@@ -228,13 +229,19 @@ class TreeBuilder:
         if n_open:
             raise ValueError(f"{n_open} of {n_nodes} nodes are still open")
         owner, left, right = (np.full(n_nodes, LEAF, dtype=np.int32) for _ in range(3))
-        value, gain = np.zeros(n_nodes), np.zeros(n_nodes)
+        value, gain = np.zeros((n_nodes, self._n_values())), np.zeros(n_nodes)
         for at, split in self._splits.items():
             owner[at], left[at], right[at], gain[at] = split
         for at, leaf in self._leaves.items():
             value[at] = leaf
         cover = np.array([self._covers.get(at, 0.0) for at in range(n_nodes)])
         return Tree(np.array(self.nodes), owner, left, right, value, gain, cover)
+
+    def _n_values(self) -> int:
+        shapes = {leaf.shape for leaf in self._leaves.values()}
+        if len(shapes) != 1 or len(shape := shapes.pop()) != 1:
+            raise ValueError(f"leaves of a tree hold vectors of one length, got the shapes {sorted(shapes)}")
+        return int(shape[0])
 
     def _check_open(self, at: int) -> None:
         if not 0 <= at < len(self.nodes) or at in self._splits or at in self._leaves:
@@ -339,12 +346,16 @@ def sum_leaves(
     ----------
     leaves : ndarray of int32, shape (n_rows, n_trees)
     outputs : sequence of int
-        Column of the raw score each tree adds to.
+        Column of the raw score each tree adds to; trees with a value per output add to all of them.
     start : ndarray of float64, shape (n_outputs,)
     """
     raw = np.tile(start, (len(leaves), 1))
     for t, (tree, output) in enumerate(zip(trees, outputs, strict=True)):
-        raw[:, output] += tree.value[leaves[:, t]]
+        values = tree.value[leaves[:, t]]
+        if values.shape[1] == 1:
+            raw[:, output] += values[:, 0]
+        else:
+            raw += values
     return raw
 
 

@@ -16,7 +16,9 @@ MAY_IMPORT = {
     "vflnn": {"vflparty", "vflcrypto", "vfldata"},
 }
 TOP_FLOOR = ("tests", "examples", "benchmarks")  # import everything and are imported by nothing
-OTHER_SIDE = {"active": "passive", "passive": "active"}  # the two sides of every protocol
+# The two sides of every protocol of trees; what each shares with its like in other protocols is on its side too.
+OTHER_SIDE = {"active": "passive", "passive": "active", "leader": "follower", "follower": "leader"}
+SHARED_BY = {"active": "vfltree.growing.leader", "passive": "vfltree.growing.follower"}
 
 
 def broken_rules(name: str, imports: set[str]) -> list[str]:
@@ -32,8 +34,12 @@ def broken_rules(name: str, imports: set[str]) -> list[str]:
     if name != "vflcrypto.kernels" and imports_module(imports, "vflcrypto._native"):
         wrong.append(f"{name} imports vflcrypto._native; only vflcrypto.kernels may")
     protocol, _, side = name.rpartition(".")
-    if side in OTHER_SIDE and imports_module(imports, f"{protocol}.{OTHER_SIDE[side]}"):
-        wrong.append(f"{name} imports {OTHER_SIDE[side]}; the two sides share only messages")
+    other_side = OTHER_SIDE.get(side, "")
+    wrong += [
+        f"{name} imports {module}; the two sides share only messages"
+        for module in (f"{protocol}.{other_side}", SHARED_BY.get(other_side, ""))
+        if other_side and module and imports_module(imports, module)
+    ]
     return wrong
 
 
@@ -61,6 +67,9 @@ def test_imports_point_downwards_only(name, path):
         ("vfltree.secureboost.active", "from .passive import PassiveParty"),
         ("vfltree.secureboost.passive", "import vfltree.secureboost.active"),
         ("vfltree.secureboost.passive", "from . import active"),
+        ("vfltree.secureboost.passive", "from ..growing.leader import TreeLeader"),
+        ("vfltree.secureboost.active", "from vfltree.growing import follower"),
+        ("vfltree.growing.follower", "from .leader import TreeLeader"),
     ],
 )
 def test_a_planted_wrong_import_is_found(name, text):

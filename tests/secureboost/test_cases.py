@@ -14,7 +14,7 @@ from sklearn.model_selection import GridSearchCV
 from tests.secureboost.small import CONST4, PROBA4, WEAK, XA4, Y4, blocks, boost1, positive, some_data
 from vflcrypto import paillier
 from vfltree import NotEncryptedWarning, SecureBoostClassifier, SecureBoostRegressor
-from vfltree.secureboost.models import result_trees
+from vfltree.growing.models import result_trees
 
 pytestmark = pytest.mark.filterwarnings("ignore::vfltree.NotEncryptedWarning")
 
@@ -26,7 +26,7 @@ def refuse_keys(*args, **kwargs):
 @pytest.fixture
 def no_key(monkeypatch):
     """Fails the test when a key is made: complaints must come before."""
-    monkeypatch.setattr("vfltree.secureboost.active.obtain_keypair", refuse_keys)
+    monkeypatch.setattr("vfltree.growing.leader.obtain_keypair", refuse_keys)
 
 
 class TestLabels:
@@ -375,7 +375,7 @@ class TestEstimator:
         for labels in (y, (y > 0).astype(int)):
             model = SecureBoostClassifier(2, max_depth=3, **WEAK)
             with monkeypatch.context() as patch:
-                patch.setattr("vfltree.secureboost.active.obtain_keypair", refuse_keys)
+                patch.setattr("vfltree.growing.leader.obtain_keypair", refuse_keys)
                 before = model.estimate_cost(X, labels)
             assert not hasattr(model, "classes_")
             after = model.fit(X, labels).costs_

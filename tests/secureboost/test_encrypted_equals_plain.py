@@ -85,7 +85,7 @@ def test_predictions_of_training_rows_are_the_training_scores():
     leaves = model.apply(X)
     starts = np.concatenate([[0], np.cumsum(model._active_model.sizes)])
     for tree in range(leaves.shape[1]):
-        raw[:, tree % 5] += model._active_model.value[starts[tree] + leaves[:, tree]]
+        raw[:, tree % 5] += model._active_model.value[starts[tree] + leaves[:, tree], 0]
     assert (model.decision_function(X) == raw).all()
 
 

@@ -16,6 +16,7 @@ from vflcrypto.layers import sum_in_layers
 from vfldata import load_credit, load_nursery
 from vfltree import SecureBoostClassifier, joint_cells
 from vfltree.bin_sums import count_bins, fullest_bins
+from vfltree.growing import follower
 from vfltree.joint_cells import (
     MAX_LEAVES,
     MergeTree,
@@ -24,7 +25,6 @@ from vfltree.joint_cells import (
     plan_sums,
     single_features,
 )
-from vfltree.secureboost import passive
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::vfltree.NotEncryptedWarning"),
@@ -192,7 +192,7 @@ class TestCounts:
             return plans[-1]
 
         multiplied = []
-        monkeypatch.setattr(passive, "plan_sums", noted)
+        monkeypatch.setattr(follower, "plan_sums", noted)
         from vflcrypto.kernels import Ring
 
         products = Ring._products
@@ -270,9 +270,9 @@ def multiplications(data: Any, monkeypatch: Any, **parameters: Any) -> tuple[flo
         counts[1] += joint.n_multiplications
         return joint
 
-    monkeypatch.setattr(passive, "plan_sums", noted)
+    monkeypatch.setattr(follower, "plan_sums", noted)
     monkeypatch.setattr(
-        passive.PassiveParty, "_find_trees", lambda self, _: find_trees(self._binned, self._mapper.n_bins)
+        follower.TreeFollower, "_find_trees", lambda self, _: find_trees(self._binned, self._mapper.n_bins)
     )
     model = SecureBoostClassifier(
         5, max_depth=6, partition=data.partition, encryption="none", random_state=0, **parameters

@@ -16,8 +16,10 @@ from vflparty import (
     codec,
 )
 from vfltree import SecureBoostClassifier
+from vfltree.growing.masks import pack_masks
+from vfltree.growing.models import decode_records
+from vfltree.growing.numbering import child_ids
 from vfltree.secureboost import ActiveParty, BoostSettings, PassiveParty
-from vfltree.secureboost.masks import pack_masks
 from vfltree.secureboost.messages import (
     GradientsForRound,
     JoinPrediction,
@@ -26,8 +28,6 @@ from vfltree.secureboost.messages import (
     RouteRows,
     SumChildren,
 )
-from vfltree.secureboost.models import decode_records
-from vfltree.secureboost.numbering import child_ids
 from vfltree.tree import record_id
 
 pytestmark = [

@@ -14,7 +14,7 @@ from tests.tree.xgboost_judge import tree_differences
 from vfldata import load_credit, load_nursery
 from vfltree import SecureBoostClassifier, SecureBoostRegressor
 from vfltree.binning import BinMapper
-from vfltree.secureboost.models import decode_records, record_table, result_trees
+from vfltree.growing.models import decode_records, record_table, result_trees
 from vfltree.tree import RecordTable
 
 pytestmark = pytest.mark.filterwarnings("ignore::vfltree.NotEncryptedWarning")

@@ -102,7 +102,7 @@ def boost(X, y, loss: Loss, mapper: BinMapper, settings: Settings, weights=None)
         q = quantize(*loss.gradients(y, raw, weights))
         for k in range(loss.n_outputs):
             tree, leaf = grow(binned, mapper, q, k, len(trees), settings, records, base.dtype)
-            raw[:, k] += tree.value[leaf]
+            raw[:, k] += tree.value[leaf, 0]
             trees.append(tree)
             outputs.append(k)
         records.sort(key=lambda record: record[0])

@@ -138,7 +138,7 @@ def test_rows_pass_through_the_nodes_of_both_parties():
         1: np.array([[0, 1.0], [0, 2.0], [0, 1.0], [0, 1.0], [0, NAN]]),
     }
     leaves = apply_trees([tree, tree], {k: merged(tables[k]) for k in tables}, blocks, 5)
-    assert tree.value[leaves[:, 0]].tolist() == [10, 20, 30, 30, 10]
+    assert tree.value[leaves[:, 0], 0].tolist() == [10, 20, 30, 30, 10]
     assert (leaves[:, 1] == leaves[:, 0]).all()
     raw = sum_leaves([tree, tree], leaves, [0, 1], np.array([1.0, 2.0]))
     assert raw[:, 1].tolist() == [12, 22, 32, 32, 12]
@@ -166,7 +166,7 @@ def test_only_rows_that_stand_at_a_node_of_its_own_are_asked_of_a_party():
     assert (ask.rows.tolist(), ask.ids.tolist()) == ([0, 2], [record_id(0, 2)] * 2)
     router.advance(ask, np.array([True, False]))
     assert router.owners_waiting() == []
-    assert tree.value[router.leaves()[:, 0]].tolist() == [10, 30, 20]
+    assert tree.value[router.leaves()[:, 0], 0].tolist() == [10, 30, 20]
 
 
 def test_a_missing_answer_is_noticed():

@@ -20,14 +20,14 @@ from vflparty.network import check_timeout
 from ..base import PartitionedEstimator, check_targets, party_seeds
 from ..blocks import Block
 from ..exceptions import NotEncryptedWarning
+from ..growing.prediction import ActivePredictor
 from ..losses import Logistic, Softmax
+from ..progress import ProgressBar
 from ..sealing import COUNTERS
 from .active import ActiveParty
 from .cost import estimate
 from .messages import ActiveResult, ActiveSetup, PassiveSetup, Predicted, PredictionSetup, Records
 from .passive import PassiveParty
-from .prediction import ActivePredictor
-from .progress import ProgressBar
 from .settings import STRONG_KEY_BITS, BoostSettings
 
 NETWORKS = ("inprocess", "process")

@@ -20,6 +20,43 @@ from numpy.typing import NDArray
 
 from vflparty import Message
 
+from ..growing.messages import (
+    ActiveResult,
+    Histograms,
+    Joined,
+    JoinPrediction,
+    PassiveSetup,
+    Predicted,
+    PredictionSetup,
+    Records,
+    RecordSplits,
+    RouteRows,
+    RowsRouted,
+    SplitsRecorded,
+    SumChildren,
+    TrainingEnded,
+)
+
+__all__ = [
+    "ActiveResult",
+    "ActiveSetup",
+    "GradientsForRound",
+    "Histograms",
+    "JoinPrediction",
+    "JoinTraining",
+    "Joined",
+    "PassiveSetup",
+    "Predicted",
+    "PredictionSetup",
+    "RecordSplits",
+    "Records",
+    "RouteRows",
+    "RowsRouted",
+    "SplitsRecorded",
+    "SumChildren",
+    "TrainingEnded",
+]
+
 
 @dataclass(frozen=True)
 class ActiveSetup(Message):
@@ -37,21 +74,6 @@ class ActiveSetup(Message):
 
 
 @dataclass(frozen=True)
-class PassiveSetup(Message):
-    """To a passive party's own seat; never crosses to another party."""
-
-    party: str
-    features: NDArray[np.float64]  # float64 (n_rows, n_features)
-    ids_digest: bytes
-    max_bin: int
-    allow_weak_key: bool  # accept a key that is fit for tests only
-    cuts: tuple[NDArray[np.float64], ...] | None  # as in ActiveSetup
-    random_seed: int
-    n_jobs: int
-    records: bytes  # an encoded Records, to predict; empty to train
-
-
-@dataclass(frozen=True)
 class JoinTraining(Message, answer="Joined"):
     """active -> every passive, once: what both must agree on; no label, no weight, no parameter of trees."""
 
@@ -66,144 +88,9 @@ class JoinTraining(Message, answer="Joined"):
 
 
 @dataclass(frozen=True)
-class JoinPrediction(Message, answer="Joined"):
-    """active -> every passive, once per block of rows."""
-
-    ids_digest: bytes
-    n_rows: int
-
-
-@dataclass(frozen=True)
-class Joined(Message):
-    """passive -> active: the shape of what it will send."""
-
-    n_features: int
-    n_bins: int  # of its widest feature, the bin for missing values (always the last) included
-
-
-@dataclass(frozen=True)
 class GradientsForRound(Message, answer="Histograms"):
     """active -> every passive, once per round: one packed ciphertext a row for all outputs."""
 
     round: int
     rows: NDArray[np.int32]  # int32 (n_sampled,), ascending; empty: all rows
     gradients: bytes  # sealed: ciphertexts (n_sampled, per_row); in the clear int64 (n_sampled, 2, n_outputs)
-
-
-@dataclass(frozen=True)
-class Histograms(Message):
-    """passive -> active: sums per node, feature and bin; features in the passive party's secret order of this round.
-
-    The fullest bin of each feature is left out: the active party has it from the node's total.
-    """
-
-    round: int
-    level: int
-    present: NDArray[np.uint8]  # uint8, packed bits (n_nodes, n_features, n_bins): bins that hold a row
-    fullest: NDArray[np.int16]  # int16 (n_nodes, n_features)
-    n_values: int
-    sums: bytes  # sealed: compressed, freshly blinded ciphertexts; or int64 (n_values, 2, n_outputs) in the clear
-
-
-@dataclass(frozen=True)
-class RecordSplits(Message, answer="SplitsRecorded"):
-    """active -> the owner of winning splits: candidates of equal gain; the owner takes its lowest column."""
-
-    round: int
-    level: int
-    nodes: NDArray[np.int64]  # int64 (n_splits,): record ids
-    candidates: NDArray[np.int32]  # int32 (n_splits + 1,): bounds in the three arrays below
-    slots: NDArray[np.int32]  # int32: numbers in the secret order
-    bins: NDArray[np.int32]  # int32: the split is "bin <= this one goes left"
-    missing_left: NDArray[np.bool_]  # bool
-
-
-@dataclass(frozen=True)
-class SplitsRecorded(Message):
-    """passive -> active: which rows go left, in the row order of each node. Feature and threshold stay at home."""
-
-    round: int
-    level: int
-    left: NDArray[np.uint8]  # uint8, packed bits
-
-
-@dataclass(frozen=True)
-class SumChildren(Message, answer="Histograms"):
-    """active -> every passive, once per level: how split nodes fall apart; each smaller child is to be summed.
-
-    A mask splits a node's rows in two, so children partition their parent by construction; nodes that are not named
-    have become leaves.
-    """
-
-    round: int
-    level: int  # of the children
-    nodes: NDArray[np.int64]  # int64 (n_splits,): record ids of the parents
-    left: NDArray[np.uint8]  # uint8, packed bits
-
-
-@dataclass(frozen=True)
-class TrainingEnded(Message):
-    """active -> every passive, once."""
-
-    n_rounds: int  # rounds that were finished
-
-
-@dataclass(frozen=True)
-class RouteRows(Message, answer="RowsRouted"):
-    """active -> the owner of the nodes at which rows wait, once per step, for all rows and trees."""
-
-    records: NDArray[np.int64]  # int64 (n_questions,)
-    rows: NDArray[np.int32]  # int32 (n_questions,)
-
-
-@dataclass(frozen=True)
-class RowsRouted(Message):
-    """passive -> active: one bit a question, 1 for left."""
-
-    left: NDArray[np.uint8]  # uint8, packed bits
-
-
-@dataclass(frozen=True)
-class Records(Message):
-    """A party's lookup table, for the party itself to keep: `vfltree.tree.RecordTable`."""
-
-    ids: NDArray[np.int64]  # (n_records,), ascending
-    columns: NDArray[np.int32]
-    thresholds: NDArray[np.float64]
-    missing_left: NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class ActiveResult(Message):
-    """The active party's half of the model, for itself to keep: trees without foreign features and thresholds."""
-
-    base_score: np.ndarray  # (n_outputs,) before the first tree; float32 or float64 as all raw scores
-    sizes: NDArray[np.int64]  # (n_trees,) nodes of each tree; the arrays below hold them one after another
-    node: NDArray[np.int64]
-    owner: NDArray[np.int32]
-    left: NDArray[np.int32]
-    right: NDArray[np.int32]
-    value: NDArray[np.float64]  # learning rate included
-    gain: NDArray[np.float64]
-    cover: NDArray[np.float64]
-    records: bytes  # an encoded Records: its own splits
-
-
-@dataclass(frozen=True)
-class PredictionSetup(Message):
-    """To the active party's own seat, to predict; never crosses to another party."""
-
-    party: str
-    features: NDArray[np.float64]  # float64 (n_rows, n_features)
-    ids_digest: bytes
-    passive_parties: tuple[str, ...]  # in training order
-    present_parties: tuple[str, ...]  # those of them that have a seat
-    model: bytes  # an encoded ActiveResult
-
-
-@dataclass(frozen=True)
-class Predicted(Message):
-    """From the active party's own seat to whoever seated it."""
-
-    raw_scores: NDArray[np.float64]  # float64 (n_rows, n_outputs)
-    leaves: NDArray[np.int32]  # int32 (n_rows, n_trees): node of each tree, as numbered in it

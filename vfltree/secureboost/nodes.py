@@ -1,60 +1,15 @@
-"""What the active party knows of a round: gradients as integers, nodes, growing trees. No channel and no cipher."""
+"""What the active party knows of a round: gradients as integers, and the trees they grow. No channel and no cipher."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 
+from ..growing.nodes import Division, Node, Split
+from ..growing.numbering import child_ids, round_trees
+from ..histogram import build_histograms
 from ..losses import Quantized
 from ..splitting import BestSplits, SplitRules, best_splits, choose, leaf_values
 from ..tree import TreeBuilder, record_id
-from .numbering import child_ids, round_trees, smaller_child
-
-
-@dataclass(eq=False)
-class Node:
-    """A node that may be split: where it stands, its rows and its sums."""
-
-    record: int
-    output: int
-    builder: TreeBuilder
-    position: int  # in the builder
-    rows: np.ndarray  # int32, all rows that fall here, sampled or not
-    n_sampled: int
-    total: np.ndarray  # int64 (2,): gradient and hessian
-    histograms: list[np.ndarray] = field(default_factory=list)  # per party int64 (n_features, n_bins, 2)
-
-
-@dataclass(frozen=True)
-class Split:
-    """A node, the party that owns its best split, and the candidates of equal gain."""
-
-    node: Node
-    party: int
-    gain: float
-    slots: np.ndarray  # int64 (n_candidates,), ascending
-    bins: np.ndarray  # int32 (n_candidates,)
-    missing_left: np.ndarray  # bool (n_candidates,)
-
-
-@dataclass(frozen=True)
-class Division:
-    """A split that was carried out: the node, which of its rows go left (bool), and its children."""
-
-    parent: Node
-    left: np.ndarray
-    children: tuple[Node, Node]
-
-    @property
-    def smaller(self) -> Node:
-        """The child that passive parties sum."""
-        return self.children[smaller_child(*(child.n_sampled for child in self.children))]
-
-    @property
-    def larger(self) -> Node:
-        left, right = self.children
-        return right if self.smaller is left else left
 
 
 class BoostRound:
@@ -117,6 +72,20 @@ class BoostRound:
         )
         node.builder.set_leaf(node.position, float(value[0]))
         self._raw[node.rows, node.output] += value[0]
+
+    def own_histograms(
+        self, nodes: list[Node], binned: np.ndarray, n_bins: int, n_jobs: int
+    ) -> list[np.ndarray]:
+        """Per node int64 (n_features, n_bins, 2), of the active party's features."""
+        sums: dict[int, np.ndarray] = {}
+        for output in {node.output for node in nodes}:
+            group = [node for node in nodes if node.output == output]
+            starts = np.concatenate([[0], np.cumsum([len(node.rows) for node in group])])
+            rows = np.concatenate([node.rows for node in group])
+            g, h = self.quantized.g[:, output], self.quantized.h[:, output]
+            built = build_histograms(binned, rows, starts, g, h, n_bins, n_jobs)
+            sums.update(zip((node.record for node in group), built, strict=True))
+        return [sums[node.record] for node in nodes]
 
     def _node(self, record: int, output: int, builder: TreeBuilder, position: int, rows: np.ndarray) -> Node:
         g, h = self.quantized.g[rows, output], self.quantized.h[rows, output]

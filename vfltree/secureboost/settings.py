@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ..binning import MAX_BINS, MIN_BINS
+from ..growing.numbering import MAX_DEPTH
 from ..sealing import ENCRYPTIONS
-from .numbering import MAX_DEPTH
 
 OBJECTIVES = ("binary:logistic", "multi:softprob", "reg:squarederror")
 STRONG_KEY_BITS = (2048, 3072, 4096)
