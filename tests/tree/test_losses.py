@@ -11,10 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vfltree.losses import (
+    AbsoluteError,
+    CustomLoss,
+    LeafLoss,
     Logistic,
+    Poisson,
+    PseudoHuber,
+    QuantileError,
     Softmax,
     SquaredError,
     fraction_bits_for,
+    quantile,
     quantize,
     single_precision_suits,
 )
@@ -29,6 +36,20 @@ CASES = [
     pytest.param(Softmax(3), Y3, "multi:softprob", {"num_class": 3}, id="softmax"),
     pytest.param(Softmax(4), Y3, "multi:softprob", {"num_class": 4}, id="a class without rows"),
     pytest.param(SquaredError(), Y3 * 0.37 - 5, "reg:squarederror", {}, id="squared error"),
+    pytest.param(Poisson(), Y3, "count:poisson", {}, id="poisson"),
+    pytest.param(AbsoluteError(), Y3 * 0.37 - 5, "reg:absoluteerror", {}, id="absolute error"),
+    pytest.param(
+        QuantileError((0.3,)), Y3 - 1.3, "reg:quantileerror", {"quantile_alpha": 0.3}, id="quantile error"
+    ),
+    pytest.param(
+        QuantileError((0.05, 0.3, 0.99)),
+        Y3 - 1.3,
+        "reg:quantileerror",
+        {"quantile_alpha": [0.05, 0.3, 0.99]},
+        id="three quantiles",
+    ),
+    pytest.param(PseudoHuber(), Y3 * 3 - 5, "reg:pseudohubererror", {}, id="pseudo-Huber"),
+    pytest.param(PseudoHuber(2.5), Y3 * 3, "reg:pseudohubererror", {"huber_slope": 2.5}, id="slope 2.5"),
 ]
 
 
@@ -54,11 +75,26 @@ def test_the_start_margin_is_xgboosts_to_the_last_bit(seed):
     labels = (y > 5 + seed).astype(np.float64)
     assert SquaredError().start(y) == xgboost_start("reg:squarederror", y, None)[1]
     assert Logistic().start(labels) == xgboost_start("binary:logistic", labels, None)[1]
+    assert Poisson().start(np.abs(y)) == xgboost_start("count:poisson", np.abs(y), None)[1]
+    weights = np.random.default_rng(seed).random(333)
+    for w in (None, weights):
+        assert AbsoluteError().start(y, w) == xgboost_start("reg:absoluteerror", y, w)[1]
 
 
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["plain", "weighted"])
 @pytest.mark.parametrize(
-    ("loss", "y"), [(Logistic(), Y2), (Logistic(2.5), Y2), (Softmax(3), Y3), (SquaredError(), Y3)]
+    ("loss", "y"),
+    [
+        (Logistic(), Y2),
+        (Logistic(2.5), Y2),
+        (Softmax(3), Y3),
+        (SquaredError(), Y3),
+        (Poisson(), Y3),
+        (PseudoHuber(), Y3),
+        (PseudoHuber(0.7), Y3 * 4),
+        (AbsoluteError(), Y3),
+        (QuantileError((0.3,)), Y3),
+    ],
 )
 def test_gradients_are_the_slopes_of_the_loss(loss, y, weights):
     raw = np.random.default_rng(1).normal(size=(len(y), loss.n_outputs))
@@ -144,6 +180,79 @@ def test_single_precision_is_used_only_where_it_keeps_targets_apart(y, single):
 def test_a_mean_of_huge_targets_is_exact():
     y = np.array([1e16, 1e16 + 2, 1e16 + 4])
     assert SquaredError().base_score(y) == 1e16 + 2
+
+
+# ---- quantiles, and losses of the user's own
+
+
+def xgboost_leaf(y, weights, alpha):
+    """The leaf that XGBoost gives a tree which cannot split, over targets that start at 0."""
+    data = xgboost.DMatrix(np.zeros((len(y), 1)), y, weight=weights)
+    params = {"objective": "reg:quantileerror", "quantile_alpha": alpha, "base_score": 0.0, "eta": 1.0}
+    return xgboost.train({"tree_method": "hist", **params}, data, 1).predict(data)[0]
+
+
+@pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])
+@pytest.mark.parametrize("alpha", [0.01, 0.5, 0.77, 0.99])
+@pytest.mark.parametrize("n_rows", [1, 2, 101])
+def test_quantiles_are_xgboosts_to_the_last_bit(n_rows, alpha, weighted):
+    rng = np.random.default_rng(n_rows)
+    y = rng.normal(size=n_rows).astype(np.float32)
+    weights = rng.random(n_rows).astype(np.float32) if weighted else None
+    assert np.float32(quantile(y, alpha, weights)) == xgboost_leaf(y, weights, alpha)
+
+
+def test_a_median_by_hand():
+    assert quantile(np.array([3.0, 1.0, 2.0]), 0.5) == 2.0
+    assert quantile(np.array([3.0, 1.0, 2.0, 10.0]), 0.5) == 2.5
+    assert quantile(np.array([3.0, 1.0, 2.0]), 0.5, np.array([1.0, 5.0, 1.0])) == 1.0
+
+
+def test_only_quantile_losses_find_leaves_anew():
+    assert [isinstance(loss, LeafLoss) for loss in (AbsoluteError(), QuantileError())] == [True, True]
+    others = [Logistic(), Softmax(3), SquaredError(), Poisson(), PseudoHuber()]
+    assert not any(isinstance(loss, LeafLoss) for loss in others)
+
+
+def test_a_poisson_mean_must_be_positive():
+    with pytest.raises(ValueError, match="must be positive, got 0"):
+        Poisson().start(np.zeros(3))
+
+
+def test_a_custom_loss_that_says_squared_error_is_squared_error():
+    custom = CustomLoss(lambda y, raw: (raw - y, np.ones(len(y))), SquaredError())
+    raw = RNG.normal(size=(7, 1)).astype(np.float32)
+    y = Y3.astype(np.float32).astype(np.float64)
+    for weights in (None, WEIGHTS):
+        for mine, theirs in zip(
+            custom.gradients(y, raw, weights), SquaredError().gradients(y, raw, weights), strict=True
+        ):
+            assert mine == pytest.approx(theirs, rel=1e-6, abs=1e-6)
+    assert custom.start(y) == 0.5
+
+
+def test_a_custom_loss_with_a_weight_parameter_applies_weights_itself():
+    def doubled(y, raw, sample_weight=None):
+        return 2 * sample_weight * (raw - y), sample_weight
+
+    g, h = CustomLoss(doubled, SquaredError()).gradients(Y3, np.zeros((7, 1)), WEIGHTS)
+    assert g[:, 0].tolist() == (-2 * WEIGHTS * Y3).tolist()
+    assert h[:, 0].tolist() == WEIGHTS.tolist()
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (lambda y, raw: (raw - y, -np.ones(7)), "hessians must be 0 or more, the smallest of 7 is -1"),
+        (lambda y, raw: (raw - y, np.ones(6)), r"hessians must have the shape \(7,\), got \(6,\)"),
+        (lambda y, raw: (raw * np.nan, np.ones(7)), "7 of 7 gradients are NaN or infinite"),
+        (lambda y, raw: raw - y, "two arrays, got ndarray"),
+        (lambda y, raw: (np.ones((7, 7)), np.ones(7)), r"gradients must have the shape \(7,\), got \(7, 7\)"),
+    ],
+)
+def test_wrong_answers_of_a_custom_loss_are_named(answer, words):
+    with pytest.raises(ValueError, match=f"objective <lambda>.*{words}"):
+        CustomLoss(answer, SquaredError()).gradients(Y3, np.zeros((7, 1)))
 
 
 # ---- integers
