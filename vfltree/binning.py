@@ -106,10 +106,14 @@ class BinMapper:
     ----------
     cuts : iterable of array_like of float64
         One strictly increasing, finite sequence per column; at most 255 numbers each.
+    n_categories : array_like of int, shape (n_features,), or None
+        How many categories a column has, 0 for a column of numbers; None: all hold numbers. A categorical column holds
+        codes 0, 1, ..., and a code is its bin: its cuts are 1, 2, ..., whatever `cuts` says.
 
     Attributes
     ----------
     cuts : tuple of ndarray of float64
+    n_categories : ndarray of int64, shape (n_features,)
     n_features : int
     n_bins : int
         Columns of a histogram: the largest number of bins of a feature, plus one for missing values.
@@ -120,17 +124,29 @@ class BinMapper:
         uint8, or uint16 where 257 bins need it.
     """
 
-    def __init__(self, cuts: Iterable[ArrayLike]) -> None:
-        self.cuts = tuple(_checked_cuts(column, j) for j, column in enumerate(cuts))
-        self.n_features = len(self.cuts)
+    def __init__(self, cuts: Iterable[ArrayLike], n_categories: ArrayLike | None = None) -> None:
+        given = list(cuts)
+        self.n_features = len(given)
+        self.n_categories = np.zeros(self.n_features, dtype=np.int64)
+        if n_categories is not None:
+            self.n_categories[:] = n_categories
+        for j in np.flatnonzero(self.n_categories):
+            given[j] = np.arange(1.0, self.n_categories[j])
+        self.cuts = tuple(_checked_cuts(column, j) for j, column in enumerate(given))
         self.n_bins = max((len(column) for column in self.cuts), default=0) + 2
         self.missing_bin = self.n_bins - 1
         self.dtype = np.dtype(np.uint8 if self.n_bins <= 256 else np.uint16)
 
     @classmethod
-    def from_data(cls, X: ArrayLike, max_bin: int = 32, cuts: Iterable[ArrayLike] | None = None) -> BinMapper:
+    def from_data(
+        cls,
+        X: ArrayLike,
+        max_bin: int = 32,
+        cuts: Iterable[ArrayLike] | None = None,
+        n_categories: ArrayLike | None = None,
+    ) -> BinMapper:
         """The mapper with the `quantile_cuts` of X, or with cuts that are given."""
-        return cls(quantile_cuts(X, max_bin) if cuts is None else cuts)
+        return cls(quantile_cuts(X, max_bin) if cuts is None else cuts, n_categories)
 
     @classmethod
     def from_xgboost_cuts(
@@ -184,6 +200,15 @@ class BinMapper:
     def goes_left(self, bins: NDArray[np.integer], bin: int, missing_left: bool) -> NDArray[np.bool_]:
         """Which way bins of a feature go at a split "`bin` or lower goes left", elementwise."""
         return np.where(bins == self.missing_bin, missing_left, bins <= bin)
+
+    def outside_goes_left(
+        self, bins: NDArray[np.integer], right: NDArray[np.bool_], missing_left: bool
+    ) -> NDArray[np.bool_]:
+        """The same at a split of categories: `right`, bool (n_categories,), marks those that go right."""
+        left = np.ones(self.n_bins, dtype=np.bool_)
+        left[: len(right)] = ~right
+        left[self.missing_bin] = missing_left
+        return left[bins]
 
     def __repr__(self) -> str:
         return f"BinMapper(n_features={self.n_features}, n_bins={self.n_bins})"

@@ -62,6 +62,9 @@ class BestSplits:
         Where missing values go.
     left_g, left_h : ndarray of int64, shape (n_nodes, n_features)
         Sums of the left child.
+    right : ndarray of bool, shape (n_nodes, n_features, n_categories), or None
+        Categories that go right at a split of a categorical feature, whose `bin` is -1; None where no feature is
+        categorical. See `category_splits`.
     """
 
     gain: Array
@@ -69,6 +72,7 @@ class BestSplits:
     missing_left: NDArray[np.bool_]
     left_g: Ints
     left_h: Ints
+    right: NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True)
@@ -132,6 +136,35 @@ def best_splits(
     return BestSplits(
         gain.astype(np.float64) * (g_scale / h_scale * g_scale), bins, missing_left, left_g, left_h
     )
+
+
+def partition_gains(
+    left_g: Ints, left_h: Ints, total_g: Ints, total_h: Ints, g_unit: float, h_unit: float, rules: SplitRules
+) -> Array:
+    """Gains of two-way partitions that are given, as those of `best_splits`; 0 where a child is too light.
+
+    Parameters
+    ----------
+    left_g, left_h : ndarray of int64, shape (n_nodes, n_candidates)
+    total_g, total_h : ndarray of int64, shape (n_nodes,)
+    """
+    g_scale, h_scale = g_unit / UNIT, h_unit / UNIT
+    gain = np.zeros(left_g.shape, dtype=np.float32)
+    _partition_gains(
+        *(np.ascontiguousarray(x, dtype=np.int64) for x in (left_g, left_h, total_g, total_h)),
+        float(np.float32(rules.reg_lambda)) / h_scale,
+        float(np.float32(rules.reg_alpha)) / g_scale,
+        rules.min_child_weight / h_scale,
+        gain,
+    )
+    return gain.astype(np.float64) * (g_scale / h_scale * g_scale)
+
+
+def sorting_weights(G: Ints, H: Ints, g_unit: float, h_unit: float, rules: SplitRules) -> NDArray[np.float32]:
+    """What XGBoost sorts categories by: the leaf value each would have alone, 0 where it is too light for a leaf."""
+    weights = leaf_values(G, H, g_unit, h_unit, rules)
+    heavy = (H > 0) & (H * h_unit >= rules.min_child_weight)
+    return np.where(heavy, weights, 0.0).astype(np.float32)
 
 
 def choose(bests: Sequence[BestSplits], rules: SplitRules) -> Choice:
@@ -241,3 +274,20 @@ def _scan(  # type: ignore[no-untyped-def]
                         missing_left[k, f] = backward == 1
                         left_g[k, f] = g
                         left_h[k, f] = h
+
+
+@jit
+def _partition_gains(  # type: ignore[no-untyped-def]
+    left_g, left_h, total_g, total_h, reg_lambda, reg_alpha, min_weight, gain
+):
+    """Fill `gain`; see `_scan`."""
+    for k in range(left_g.shape[0]):
+        node = _score(total_g[k], total_h[k], reg_lambda, reg_alpha)
+        for i in range(left_g.shape[1]):
+            g, h = left_g[k, i], left_h[k, i]
+            other_h = total_h[k] - h
+            if h <= 0 or other_h <= 0 or h * UNIT < min_weight or other_h * UNIT < min_weight:
+                continue
+            new = _gain(g, h, total_g[k] - g, other_h, node, reg_lambda, reg_alpha)
+            if new > 0 and not np.isinf(new):
+                gain[k, i] = new

@@ -1,7 +1,7 @@
 """Trees as flat frozen arrays: what the active party keeps, what the owner of a split keeps, how rows travel.
 
     active party    node -> owner, children, leaf value                       no feature, no threshold
-    owning party    record id -> column, threshold, missing direction         no tree, no leaf value
+    owning party    record id -> column, threshold or set, missing direction  no tree, no leaf value
 
 Nodes are numbered as in a heap: the root is 1, the children of i are 2 i (left) and 2 i + 1 (right), so a
 number carries its depth and its whole path. A record id is a tree's number and a node's number in one
@@ -70,40 +70,62 @@ class RecordTable:
     columns : ndarray of int32, shape (n_records,)
         Column among the party's own.
     thresholds : ndarray of float64, shape (n_records,)
-        See `goes_left`.
+        See `goes_left`; NaN where the split is one of categories.
     missing_left : ndarray of bool, shape (n_records,)
+    right : ndarray of uint8, shape (n_records, n_set_bytes)
+        Packed bits (`numpy.packbits`): the codes of the categories that go right, never none where the split is one
+        of categories, none elsewhere. No bytes where no split is.
     """
 
     ids: Ints
     columns: NDArray[np.int32]
     thresholds: Array
     missing_left: Bools
+    right: NDArray[np.uint8]
 
     def __post_init__(self) -> None:
-        if not len(self.ids) == len(self.columns) == len(self.thresholds) == len(self.missing_left):
+        if len({len(getattr(self, field.name)) for field in fields(self)}) > 1 or self.right.ndim != 2:
             raise ValueError("the columns of a record table must have one length")
         if (np.diff(self.ids) <= 0).any():
             raise ValueError("record ids must be strictly increasing")
-        if np.isnan(self.thresholds).any():
-            raise ValueError("a threshold is not a number")
+        if (np.isnan(self.thresholds) != self.right.any(axis=1)).any():
+            raise ValueError("a split must have either a threshold or a set of categories")
         _freeze(self)
 
     @classmethod
     def empty(cls) -> RecordTable:
-        return cls(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0), np.empty(0, np.bool_))
+        none = np.empty((0, 0), np.uint8)
+        return cls(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0), np.empty(0, np.bool_), none)
 
     def append(
-        self, ids: ArrayLike, columns: ArrayLike, thresholds: ArrayLike, missing_left: ArrayLike
+        self,
+        ids: ArrayLike,
+        columns: ArrayLike,
+        thresholds: ArrayLike,
+        missing_left: ArrayLike,
+        right: Sequence[Bools | None] | None = None,
     ) -> RecordTable:
-        """A table with one record more, or with several (n_new,) in any order."""
+        """A table with one record more, or with several (n_new,) in any order.
+
+        right : per record the bool mask of its categories that go right, None for a split by a threshold; None
+        altogether where no split is one of categories.
+        """
         new = [np.atleast_1d(values) for values in (ids, columns, thresholds, missing_left)]
         known = self.find(new[0])
         if (known >= 0).any():
             raise ValueError(f"record {int(new[0][known >= 0][0])} exists already")
         order = np.argsort(new[0])
         at = np.searchsorted(self.ids, new[0][order])
-        mine = (getattr(self, field.name) for field in fields(self))
-        return RecordTable(*(np.insert(old, at, more[order]) for old, more in zip(mine, new, strict=True)))
+        sets = _packed_sets([None] * len(new[0]) if right is None else right)
+        width = max(sets.shape[1], self.right.shape[1])
+        old_sets, new_sets = (np.pad(x, ((0, 0), (0, width - x.shape[1]))) for x in (self.right, sets))
+        mine = (self.ids, self.columns, self.thresholds, self.missing_left, old_sets)
+        return RecordTable(
+            *(
+                np.insert(np.asarray(old), at, more[order], axis=0)
+                for old, more in zip(mine, [*new, new_sets], strict=True)
+            )
+        )
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -123,10 +145,22 @@ class RecordTable:
         records : ndarray of int64, shape (n_pairs,)
             Positions in this table, from `find`.
         features : ndarray of float64, shape (n_rows, n_features)
+            Categorical columns hold codes.
         rows : ndarray of int64 or int32, shape (n_pairs,)
         """
         values = features[rows, self.columns[records]]
-        return goes_left(values, self.thresholds[records], self.missing_left[records])
+        left = goes_left(values, self.thresholds[records], self.missing_left[records])
+        if self.right.shape[1]:
+            of_set = np.flatnonzero(np.isnan(self.thresholds[records]) & ~np.isnan(values))
+            left[of_set] = ~self._in_set(records[of_set], values[of_set].astype(np.int64))
+        return left
+
+    def _in_set(self, records: Ints, codes: Ints) -> Bools:
+        """Whether the records' sets hold the codes, elementwise; no set holds a code beyond its bits."""
+        known = (codes >= 0) & (codes < 8 * self.right.shape[1])
+        places = np.where(known, codes, 0)
+        bits = self.right[records, places >> 3] >> (7 - (places & 7)).astype(np.uint8) & 1
+        return known & (bits == 1)
 
     def nearest_ancestors(self) -> tuple[Ints, NDArray[np.int8]]:
         """Per record the nearest record of this table above it in its tree, and the turn from there to here.
@@ -357,6 +391,14 @@ def sum_leaves(
         else:
             raw += values
     return raw
+
+
+def _packed_sets(sets: Sequence[Bools | None]) -> NDArray[np.uint8]:
+    """Masks as packed bits, uint8 (n_sets, n_bytes); None is the empty set."""
+    packed = [np.zeros(0, np.uint8) if mask is None else np.packbits(mask) for mask in sets]
+    width = max((len(bits) for bits in packed), default=0)
+    padded = [np.pad(bits, (0, width - len(bits))) for bits in packed]
+    return np.array(padded, dtype=np.uint8).reshape(len(sets), width)
 
 
 def _freeze(holder: object) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from vfltree.binning import BinMapper
+from vfltree.category_splits import CategoryRules, best_mixed_splits
 from vfltree.histogram import (
     build_histograms,
     node_totals,
@@ -15,7 +16,7 @@ from vfltree.histogram import (
     smaller_children,
 )
 from vfltree.losses import Loss, Quantized, quantize
-from vfltree.splitting import SplitRules, best_splits, choose, leaf_values
+from vfltree.splitting import SplitRules, choose, leaf_values
 from vfltree.tree import RecordTable, Tree, TreeBuilder, record_id
 
 
@@ -27,6 +28,7 @@ class Settings:
     rules: SplitRules = field(default_factory=SplitRules)
     base_score: float | None = None
     n_jobs: int = 1
+    categories: CategoryRules = field(default_factory=CategoryRules)
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,10 @@ def grow(binned, mapper, q: Quantized, k: int, number: int, settings: Settings, 
         for node, cover in zip(nodes, total_h * h_unit, strict=True):
             builder.set_cover(node, float(cover))
         if depth < settings.max_depth:
-            best = best_splits(hist[..., 0], hist[..., 1], total_g, total_h, g_unit, h_unit, rules)
+            best = best_mixed_splits(
+                hist[..., 0], hist[..., 1], total_g, total_h, g_unit, h_unit, rules,
+                mapper.n_categories, settings.categories,
+            )  # fmt: skip
             choice = choose([best], rules)
             split = np.flatnonzero(choice.party >= 0)
         else:
@@ -65,11 +70,17 @@ def grow(binned, mapper, q: Quantized, k: int, number: int, settings: Settings, 
                 continue
             f = int(choice.slots[i][0])
             b, m = int(best.bin[i, f]), bool(best.missing_left[i, f])
-            records.append((record_id(number, builder.nodes[node]), f, mapper.threshold(f, b), m))
+            record = record_id(number, builder.nodes[node])
             children += builder.split(node, 0, choice.gain[i])
             column = binned[mine, f]
             kept.append(mine)
-            left_of.append(np.where(column == mapper.missing_bin, m, column <= b))
+            if mapper.n_categories[f]:
+                right = best.right[i, f, : mapper.n_categories[f]]
+                records.append((record, f, np.nan, m, right))
+                left_of.append(mapper.outside_goes_left(column, right, m))
+            else:
+                records.append((record, f, mapper.threshold(f, b), m, None))
+                left_of.append(np.where(column == mapper.missing_bin, m, column <= b))
         if not children:
             break
         parents = hist[split]
@@ -105,12 +116,7 @@ def boost(X, y, loss: Loss, mapper: BinMapper, settings: Settings, weights=None)
             raw[:, k] += tree.value[leaf, 0]
             trees.append(tree)
             outputs.append(k)
-        records.sort(key=lambda record: record[0])
-    ids, columns, thresholds, missing_left = zip(*records, strict=True) if records else ([], [], [], [])
-    table = RecordTable(
-        np.array(ids, dtype=np.int64),
-        np.array(columns, dtype=np.int32),
-        np.array(thresholds, dtype=np.float64),
-        np.array(missing_left, dtype=np.bool_),
-    )
+    table = RecordTable.empty()
+    if records:
+        table = table.append(*zip(*records, strict=True))
     return Model(trees, outputs, table, base, raw)

@@ -109,8 +109,14 @@ def test_a_record_stands_in_a_table_once():
     ("ids", "threshold"), [([2, 1], 0.0), ([1, 1], 0.0), ([1, 2], NAN)], ids=["order", "twice", "NaN"]
 )
 def test_a_table_that_cannot_be_is_refused(ids, threshold):
-    with pytest.raises(ValueError, match=r"increasing|not a number"):
-        RecordTable(np.array(ids), np.zeros(2, np.int32), np.full(2, threshold), np.zeros(2, bool))
+    with pytest.raises(ValueError, match=r"increasing|either a threshold or a set"):
+        RecordTable(
+            np.array(ids),
+            np.zeros(2, np.int32),
+            np.full(2, threshold),
+            np.zeros(2, bool),
+            np.zeros((2, 0), np.uint8),
+        )
 
 
 def test_tables_and_trees_are_read_only():
@@ -125,7 +131,7 @@ def test_the_nearest_ancestor_skips_nodes_of_others_and_names_the_turn():
     ids = np.sort(np.concatenate([record_id(0, [1, 4, 5, 7, 15]), record_id(1, [2])]))
     n = len(ids)
     ancestors, turns = RecordTable(
-        ids, np.zeros(n, np.int32), np.zeros(n), np.zeros(n, bool)
+        ids, np.zeros(n, np.int32), np.zeros(n), np.zeros(n, bool), np.zeros((n, 0), np.uint8)
     ).nearest_ancestors()
     assert ancestors.tolist() == [-1, 0, 0, 0, 3, -1]
     assert turns[1:5].tolist() == [1, 1, 0, 0]
@@ -152,6 +158,7 @@ def merged(records):
         np.tile(records.columns, 2),
         np.tile(records.thresholds, 2),
         np.tile(records.missing_left, 2),
+        np.tile(records.right, (2, 1)),
     )
 
 

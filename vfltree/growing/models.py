@@ -19,7 +19,8 @@ def records_message(table: RecordTable) -> Records:
 
 
 def record_table(message: Records) -> RecordTable:
-    return RecordTable(message.ids, message.columns, message.thresholds, message.missing_left)
+    none = np.zeros((len(message.ids), 0), np.uint8)
+    return RecordTable(message.ids, message.columns, message.thresholds, message.missing_left, none)
 
 
 def decode_records(data: bytes) -> RecordTable:
