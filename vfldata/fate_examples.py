@@ -60,9 +60,9 @@ def load_fate_example(name: str, *, data_home: Folder = None, random_state: int 
     named = {party: block.add_prefix(f"{party}_") for party, block in blocks.items()}
     return from_table(
         f"fate_{name}",
-        pd.concat(named.values(), axis=1).astype("float64"),
+        pd.concat(list(named.values()), axis=1).astype("float64"),
         y.astype("float64" if kind.task == "regression" else "int64"),
-        {party: list(block) for party, block in named.items()},
+        {party: [str(name) for name in block] for party, block in named.items()},
         n_test=round(len(y) / 4),
         random_state=random_state,
         task=kind.task,

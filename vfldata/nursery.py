@@ -7,11 +7,11 @@ byte for byte. Levels are numbered from 1, the most favourable.
 
 import itertools
 from collections.abc import Iterator
-from typing import Literal
 
 import pandas as pd
 
 from vfldata.dataset import VerticalDataset, from_table
+from vfldata.onehot import OneHot, check_one_hot, group_columns, indicators
 
 ATTRIBUTES: dict[
     str, tuple[str, ...]
@@ -49,8 +49,6 @@ PARTITION = {  # whose attributes; the first party also has the class
 }
 N_TEST = 2592  # a fifth: 10,368 + 2,592 rows, as in the papers
 
-OneHot = Literal["full", "drop_first"]
-
 
 def load_nursery(*, one_hot: OneHot | None = "full", random_state: int = 0) -> VerticalDataset:
     """Nursery for two parties: a school that ranks applications, a town that knows how the families live.
@@ -68,14 +66,13 @@ def load_nursery(*, one_hot: OneHot | None = "full", random_state: int = 0) -> V
         columns. None: the eight text columns as they stand in the file.
     random_state : int
     """
-    if one_hot not in ("full", "drop_first", None):
-        raise ValueError(f'one_hot is "full", "drop_first" or None, got {one_hot!r}')
+    check_one_hot(one_hot)
     table = pd.DataFrame(nursery_rows(), columns=[*ATTRIBUTES, "class"])
     y = table.pop("class").map({name: k for k, name in enumerate(CLASSES)}).astype("int64")
-    groups = {name: _group(name, one_hot) for name in ATTRIBUTES}
+    groups = {name: group_columns(name, values, one_hot) for name, values in ATTRIBUTES.items()}
     return from_table(
         "nursery",
-        table if one_hot is None else _indicators(table, groups),
+        table if one_hot is None else indicators(table, groups),
         y,
         {party: [column for name in names for column in groups[name]] for party, names in PARTITION.items()},
         n_test=N_TEST,
@@ -107,20 +104,3 @@ def nursery_class(*values: str) -> str:
 def nursery_text() -> str:
     """The file ``nursery.data``, byte for byte: 1,059,371 bytes with an empty line at the end."""
     return "".join(",".join(row) + "\n" for row in nursery_rows()) + "\n"
-
-
-def _group(name: str, one_hot: OneHot | None) -> tuple[str, ...]:
-    """The columns that attribute `name` becomes."""
-    if one_hot is None:
-        return (name,)
-    values = ATTRIBUTES[name][1:] if one_hot == "drop_first" else ATTRIBUTES[name]
-    return tuple(f"{name}={value}" for value in values)
-
-
-def _indicators(table: pd.DataFrame, groups: dict[str, tuple[str, ...]]) -> pd.DataFrame:
-    columns = {
-        column: (table[name] == column.partition("=")[2]).astype("float64")
-        for name, group in groups.items()
-        for column in group
-    }
-    return pd.DataFrame(columns, index=table.index)

@@ -6,7 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from vfldata import FATE_EXAMPLES, load_breast_cancer_vertical, load_census_income, load_fate_example
+from vfldata import (
+    FATE_EXAMPLES,
+    load_adult,
+    load_breast_cancer_vertical,
+    load_census_income,
+    load_diabetes,
+    load_fate_example,
+)
 
 SIZES = {"breast": (10, 20), "vehicle": (9, 9), "motor": (4, 7), "student": (6, 7), "dvisits": (3, 9)}
 
@@ -98,3 +105,46 @@ def test_a_truncated_census_file_is_refused(tmp_path):
         )
     with pytest.raises(ValueError, match="2 rows of 42 columns, expected 199523 of 42"):
         load_census_income(data_home=tmp_path)
+
+
+@pytest.fixture(scope="module")
+def adult(data_home):
+    if not (data_home / "adult").is_dir():
+        pytest.skip(f"the Adult files are not in {data_home}/adult")
+    return load_adult(data_home=data_home)
+
+
+def test_adult_has_the_papers_rows_and_columns(adult, data_home):
+    assert (len(adult.X_train), len(adult.X_test)) == (34_153, 14_637)
+    assert {party: len(columns) for party, columns in adult.partition.items()} == {
+        "registry": 93,
+        "tax_office": 15,
+    }
+    assert len(adult.one_hot_groups) == 8
+    for group in adult.one_hot_groups:
+        assert (adult.X_test[list(group)].sum(axis=1) == 1).all()
+    assert int(adult.y_train.sum() + adult.y_test.sum()) == 11_681
+    dropped = load_adult(one_hot="drop_first", data_home=data_home)
+    assert dropped.X_train.shape[1] == 108 - 8
+    assert dropped.X_train["age"].equals(adult.X_train["age"])
+
+
+def test_a_table_that_is_not_adult_is_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match="Adult"):
+        load_adult(data_home=tmp_path)
+    (tmp_path / "adult").mkdir()
+    (tmp_path / "adult" / "adult.data").write_text(", ".join(["?"] * 15) + "\n")
+    with pytest.raises(ValueError, match="1 rows, expected 32561"):
+        load_adult(data_home=tmp_path)
+
+
+def test_diabetes_has_the_papers_rows_and_columns(data_home, tmp_path):
+    if not (data_home / "pima").is_dir():
+        pytest.skip(f"the Pima file is not in {data_home}/pima")
+    data = load_diabetes(data_home=data_home)
+    assert (len(data.X_train), len(data.X_test)) == (614, 154)
+    assert int(data.y_train.sum() + data.y_test.sum()) == 268
+    assert list(map(len, data.partition.values())) == [4, 4]
+    assert (pd.concat([data.X_train, data.X_test])["insulin"] == 0).sum() == 374
+    with pytest.raises(FileNotFoundError, match="Pima"):
+        load_diabetes(data_home=tmp_path)
