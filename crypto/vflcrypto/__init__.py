@@ -24,9 +24,10 @@ from .errors import (
     SlotOverflowError,
 )
 from .keycache import obtain_keypair, reuse_keys
-from .packing import PackingPlan, plan_packing, split_slots
+from .packing import Packing, PackingPlan, plan_packing, split_slots
 from .paillier import PrivateKey, PublicKey, generate_keypair
 from .pool import BlindingPool
+from .slots import SlotPlan, plan_slots
 
 __all__ = [
     "BlindingPool",
@@ -40,16 +41,19 @@ __all__ = [
     "InvalidKeyError",
     "KeyMismatchError",
     "NotFreshError",
+    "Packing",
     "PackingPlan",
     "PrecisionError",
     "PrivateKey",
     "PublicKey",
     "SlotOverflowError",
+    "SlotPlan",
     "concatenate",
     "errors",
     "generate_keypair",
     "obtain_keypair",
     "plan_packing",
+    "plan_slots",
     "reuse_keys",
     "split_slots",
 ]

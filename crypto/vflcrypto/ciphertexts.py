@@ -19,7 +19,7 @@ from .encoding import Encoded, FixedPoint, encode
 from .errors import BoundOverflowError, KeyMismatchError, SlotOverflowError
 from .kernels import Elements
 from .noise import HALF, WIDE, check_noise
-from .packing import PackingPlan, check_terms
+from .packing import Packing, check_terms
 from .refusals import NO_PRODUCT, NO_QUOTIENT, Refusals
 from .shapes import Shape, broadcast, checked_axis, checked_segments, segments_of_bins
 
@@ -38,7 +38,7 @@ class CiphertextArray(Refusals):
     public_key : PublicKey
     elements : ndarray of uint64, shape (size, 2 * words); Montgomery form of the key's backend
     shape : tuple of int
-    encoding : FixedPoint, or the PackingPlan of packed gradients
+    encoding : FixedPoint, or the Packing of packed rows
     bound : int; no plaintext is larger in magnitude (as an encoded integer)
     terms : int; how many packed rows were added up (1 for everything else)
     freshness : None, "half" or "wide"
@@ -55,7 +55,7 @@ class CiphertextArray(Refusals):
         elements: Elements,
         *,
         shape: Shape,
-        encoding: FixedPoint | PackingPlan,
+        encoding: FixedPoint | Packing,
         bound: int,
         terms: int = 1,
         freshness: str | None = None,
@@ -243,7 +243,7 @@ class CiphertextArray(Refusals):
         a, b, encoding = _aligned(self, other, n_jobs)
         bound = self._checked_bound(a.bound + b.bound, "a sum", a.bound, b.bound)
         terms = 1
-        if isinstance(encoding, PackingPlan):
+        if isinstance(encoding, Packing):
             bound, terms = encoding.bound, check_terms(encoding, a.terms + b.terms)
         left, right, shape = broadcast(a.elements, a.shape, b.elements, b.shape)
         product = self.public_key.ring.mul(left, right, n_jobs=n_jobs)
@@ -449,7 +449,7 @@ class CiphertextArray(Refusals):
     # ---- helpers ----
 
     def _fixed_point(self, operation: str) -> FixedPoint:
-        if isinstance(self.encoding, PackingPlan):
+        if isinstance(self.encoding, Packing):
             raise TypeError(_ADD_ONLY.format(operation))
         return self.encoding
 
@@ -502,7 +502,7 @@ class CiphertextArray(Refusals):
         return bound
 
     def _sum_of(self, elements: Elements, shape: Shape, terms: int, public_terms: int) -> "CiphertextArray":
-        if isinstance(self.encoding, PackingPlan):
+        if isinstance(self.encoding, Packing):
             check_terms(self.encoding, self.terms * terms)
             # At least 2, so that even sums of single rows are written as sums: see wire._header.
             terms = max(self.terms * terms, min(2, self.encoding.n_rows))
@@ -555,7 +555,7 @@ def concatenate(arrays: Sequence[CiphertextArray], axis: int = 0) -> CiphertextA
     first = arrays[0]
     joined = [first, *(first._same_ring(other) for other in arrays[1:])]
     if not all(other.encoding == first.encoding for other in joined):
-        if any(isinstance(other.encoding, PackingPlan) for other in joined):
+        if any(isinstance(other.encoding, Packing) for other in joined):
             raise TypeError("packed arrays of different layouts cannot be joined")
         finest = max(other.encoding.fraction_bits for other in joined)
         joined = [other._at_scale(finest) for other in joined]
@@ -588,11 +588,11 @@ def _axis(axis: int, array: CiphertextArray) -> int:
 
 def _aligned(
     a: CiphertextArray, b: CiphertextArray, n_jobs: int
-) -> tuple[CiphertextArray, CiphertextArray, FixedPoint | PackingPlan]:
+) -> tuple[CiphertextArray, CiphertextArray, FixedPoint | Packing]:
     """Both arrays at the finer of their scales."""
     if a.encoding == b.encoding:
         return a, b, a.encoding
-    if isinstance(a.encoding, PackingPlan) or isinstance(b.encoding, PackingPlan):
+    if isinstance(a.encoding, Packing) or isinstance(b.encoding, Packing):
         raise TypeError("packed values of different layouts cannot be added")
     merged = a.encoding.merged(b.encoding)
     return a._at_scale(merged.fraction_bits, n_jobs), b._at_scale(merged.fraction_bits, n_jobs), merged

@@ -27,8 +27,78 @@ FRACTION_BITS = 30  # rounding error at most 2**-31 of a gradient scaled to [-1,
 MAX_SUM_BITS = 61  # fraction bits plus log2 of the rows: sums must fit 62 bits in the plain path too
 
 
+class Packing:
+    """What every layout of packed rows has: the `encoding` of the arrays it makes, and how sums are joined in a reply.
+
+    Subclasses are frozen dataclasses that say which slots a row has.
+    """
+
+    n_rows: int  # rows, or draws of rows, that one sum may take
+    fraction_bits: int
+    key_bits: int
+
+    @property
+    def capacity_bits(self) -> int:
+        """What a plaintext of this key holds, with its sign and a spare bit."""
+        return self.key_bits - 2
+
+    @property
+    def ciphertexts_per_row(self) -> int:
+        """Ciphertexts that the slots of one row take."""
+        raise NotImplementedError
+
+    @property
+    def value_bits(self) -> int:
+        """Width of one packed value inside a reply."""
+        raise NotImplementedError
+
+    @property
+    def values_per_reply(self) -> int:
+        """Packed values that one compressed ciphertext holds."""
+        return self.capacity_bits // self.value_bits
+
+    @property
+    def bound(self) -> int:
+        """No packed value, and no sum of n_rows of them, is larger in magnitude."""
+        return (1 << (self.value_bits - 1)) - 1
+
+    def _encrypt_packed(self, key: "PublicKey | PrivateKey", words: Words, n_jobs: int) -> "CiphertextArray":
+        """Rows of a plan's pack() under encryption."""
+        public_key = key.public_key
+        if public_key.key_bits < self.key_bits:
+            raise ValueError(
+                f"the plan needs a key of {self.key_bits} bits, got one of {public_key.key_bits}"
+            )
+        array = key.encrypt_words(words, bound=self.bound, n_jobs=n_jobs)
+        return array._replace(encoding=self, terms=1)
+
+    def compress(self, array: "CiphertextArray", n_jobs: int = 1) -> "CiphertextArray":
+        """Join packed sums, values_per_reply in one ciphertext, by Horner's rule.
+
+        Plaintext  several values side by side, the first highest; read by unpack().
+        Fresh      no: rerandomize() before it leaves.
+        Cost       value_bits squarings and one product per value.
+        Timing     depends on sizes only.
+        Raises     TypeError (another layout), ValueError (shape).
+        Source     see the module.
+
+        Parameters
+        ----------
+        array : CiphertextArray of shape (m, ciphertexts_per_row)
+
+        Returns
+        -------
+        CiphertextArray of shape (ceil(m * ciphertexts_per_row / values_per_reply),)
+        """
+        if array.encoding != self:
+            raise TypeError("the array was not packed by this plan")
+        if array.ndim != 2 or array.shape[1] != self.ciphertexts_per_row:
+            raise ValueError(f"expected shape (m, {self.ciphertexts_per_row}), got {array.shape}")
+        return array.reshape(-1).compress(self.value_bits, self.values_per_reply, n_jobs=n_jobs)
+
+
 @dataclass(frozen=True)
-class PackingPlan:
+class PackingPlan(Packing):
     """The layout of packed gradients; also the `encoding` of the arrays it makes. Use `plan_packing`."""
 
     n_rows: int
@@ -52,11 +122,6 @@ class PackingPlan:
         return self.gradient_bits + self.hessian_bits
 
     @property
-    def capacity_bits(self) -> int:
-        """What a plaintext of this key holds, with its sign and a spare bit."""
-        return self.key_bits - 2
-
-    @property
     def ciphertexts_per_row(self) -> int:
         """Ciphertexts that the outputs of one row take."""
         return -(-self.n_outputs // (self.capacity_bits // self.pair_bits))
@@ -70,16 +135,6 @@ class PackingPlan:
     def value_bits(self) -> int:
         """Width of one packed value inside a reply."""
         return self.outputs_per_ciphertext * self.pair_bits
-
-    @property
-    def values_per_reply(self) -> int:
-        """Packed values that one compressed ciphertext holds."""
-        return self.capacity_bits // self.value_bits
-
-    @property
-    def bound(self) -> int:
-        """No packed value, and no sum of n_rows of them, is larger in magnitude."""
-        return (1 << (self.value_bits - 1)) - 1
 
     def pack(self, gradients: NDArray[np.int64], hessians: NDArray[np.int64]) -> Words:
         """Pack fixed-point gradients and Hessians of rows.
@@ -151,37 +206,7 @@ class PackingPlan:
         -------
         CiphertextArray of shape (n, ciphertexts_per_row)
         """
-        public_key = key.public_key
-        if public_key.key_bits < self.key_bits:
-            raise ValueError(
-                f"the plan needs a key of {self.key_bits} bits, got one of {public_key.key_bits}"
-            )
-        array = key.encrypt_words(self.pack(gradients, hessians), bound=self.bound, n_jobs=n_jobs)
-        return array._replace(encoding=self, terms=1)
-
-    def compress(self, array: "CiphertextArray", n_jobs: int = 1) -> "CiphertextArray":
-        """Join packed sums, values_per_reply in one ciphertext, by Horner's rule.
-
-        Plaintext  several values side by side, the first highest; read by unpack().
-        Fresh      no: rerandomize() before it leaves.
-        Cost       value_bits squarings and one product per value.
-        Timing     depends on sizes only.
-        Raises     TypeError (another layout), ValueError (shape).
-        Source     see the module.
-
-        Parameters
-        ----------
-        array : CiphertextArray of shape (m, ciphertexts_per_row)
-
-        Returns
-        -------
-        CiphertextArray of shape (ceil(m * ciphertexts_per_row / values_per_reply),)
-        """
-        if array.encoding != self:
-            raise TypeError("the array was not packed by this plan")
-        if array.ndim != 2 or array.shape[1] != self.ciphertexts_per_row:
-            raise ValueError(f"expected shape (m, {self.ciphertexts_per_row}), got {array.shape}")
-        return array.reshape(-1).compress(self.value_bits, self.values_per_reply, n_jobs=n_jobs)
+        return self._encrypt_packed(key, self.pack(gradients, hessians), n_jobs)
 
     def unpack(self, words: Words, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Gradients and Hessians of a decrypted reply.
@@ -320,7 +345,7 @@ def _biased(words: Words, width_bits: int, slots: int) -> Words:
     return fields
 
 
-def check_terms(plan: PackingPlan, terms: int) -> int:
+def check_terms(plan: Packing, terms: int) -> int:
     """The number of terms of a sum, or SlotOverflowError."""
     if terms > plan.n_rows:
         raise SlotOverflowError(

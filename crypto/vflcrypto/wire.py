@@ -1,6 +1,6 @@
 """Ciphertext arrays as bytes: a checked header, then plain integers of one fixed width.
 
-    magic  version  kind  ndim  fraction_bits | n_rows  n_outputs  key_bits | fingerprint | shape | bound | payload
+    magic  version  kind  ndim  fraction_bits | n_rows  layout  key_bits | fingerprint | shape | bound | payload
 
 All numbers are little-endian. A ciphertext is the integer itself (never a Montgomery form), as wide as the key asks
 for, so equal shapes give equal lengths. Nothing is allocated before the lengths agree.
@@ -16,7 +16,8 @@ import numpy as np
 from .encoding import FixedPoint
 from .errors import DamagedCiphertextError, KeyMismatchError, NotFreshError
 from .kernels import Elements, Ring
-from .packing import PackingPlan, plan_packing
+from .packing import Packing, PackingPlan, plan_packing
+from .slots import MAX_COUNTS, MAX_SIGNED, MAX_WEIGHTS, SlotPlan, plan_slots
 
 if TYPE_CHECKING:
     from .ciphertexts import CiphertextArray
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 MAGIC = b"VFLC"
 VERSION = 1
-_INTEGER, _FLOAT, _PACKED_ROWS, _PACKED_SUMS = range(4)
+_INTEGER, _FLOAT, _PACKED_ROWS, _PACKED_SUMS, _SLOT_ROWS, _SLOT_SUMS = range(6)
 _HEAD = struct.Struct("<4sBBHIQII32s")
 _MAX_DIMENSIONS = 16
 _MAX_SIZE = 1 << 48
@@ -64,8 +65,11 @@ def _header(array: "CiphertextArray") -> bytes:
         fields = (encoding.fraction_bits, 0, 0, 0)
     else:
         # Rows or sums, but not of how many: the fullest bin is the sender's secret.
-        kind = _PACKED_ROWS if array.terms == 1 else _PACKED_SUMS
-        fields = (encoding.fraction_bits, encoding.n_rows, encoding.n_outputs, encoding.key_bits)
+        rows, sums = (
+            (_SLOT_ROWS, _SLOT_SUMS) if isinstance(encoding, SlotPlan) else (_PACKED_ROWS, _PACKED_SUMS)
+        )
+        kind = rows if array.terms == 1 else sums
+        fields = (encoding.fraction_bits, encoding.n_rows, _layout(encoding), encoding.key_bits)
     head = _HEAD.pack(MAGIC, VERSION, kind, len(array.shape), *fields, key.fingerprint)
     shape = struct.pack(f"<{len(array.shape)}Q", *array.shape)
     return head + shape + array.bound.to_bytes(8 * key.ring.words, "little")
@@ -114,25 +118,47 @@ def from_bytes(data: bytes | bytearray | memoryview, public_key: "PublicKey") ->
     )
 
 
-def _read_encoding(
-    kind: int, fields: list[int], public_key: "PublicKey"
-) -> tuple[FixedPoint | PackingPlan, int]:
-    fraction_bits, n_rows, n_outputs, key_bits = fields
+def _read_encoding(kind: int, fields: list[int], public_key: "PublicKey") -> tuple[FixedPoint | Packing, int]:
+    fraction_bits, n_rows, layout, key_bits = fields
     if kind in (_INTEGER, _FLOAT):
-        if fraction_bits > public_key.key_bits or any((n_rows, n_outputs, key_bits)):
+        if fraction_bits > public_key.key_bits or any((n_rows, layout, key_bits)):
             raise DamagedCiphertextError("the encoding in the header is damaged")
         return FixedPoint(fraction_bits, kind == _INTEGER), 1
-    if kind not in (_PACKED_ROWS, _PACKED_SUMS):
+    if kind not in (_PACKED_ROWS, _PACKED_SUMS, _SLOT_ROWS, _SLOT_SUMS):
         raise DamagedCiphertextError(f"unknown kind of encoding {kind}")
-    if not 0 < key_bits <= public_key.key_bits or not 0 < n_outputs < _MAX_SIZE:
+    if not 0 < key_bits <= public_key.key_bits or not 0 < layout < _MAX_SIZE:
         raise DamagedCiphertextError("the packing in the header does not belong to this key")
     try:
-        plan = plan_packing(n_rows, n_outputs, fraction_bits, key_bits) if fraction_bits < 64 else None
+        plan = _read_plan(kind, *fields) if fraction_bits < 64 else None
     except ValueError as error:
         raise DamagedCiphertextError("the packing in the header is impossible") from error
     if plan is None:
         raise DamagedCiphertextError("the packing in the header is impossible")
-    return plan, 1 if kind == _PACKED_ROWS else plan.n_rows
+    return plan, 1 if kind in (_PACKED_ROWS, _SLOT_ROWS) else plan.n_rows
+
+
+def _layout(plan: Packing) -> int:
+    """What a row holds, as the header says it: the outputs, or the three kinds of slots side by side."""
+    if isinstance(plan, SlotPlan):
+        return (plan.n_signed * (MAX_WEIGHTS + 1) + plan.n_weights) * (MAX_COUNTS + 1) + plan.n_counts
+    assert isinstance(plan, PackingPlan)
+    return plan.n_outputs
+
+
+def _read_plan(kind: int, fraction_bits: int, n_rows: int, layout: int, key_bits: int) -> Packing:
+    """The plan of a header; ValueError where there is none."""
+    if kind in (_PACKED_ROWS, _PACKED_SUMS):
+        return plan_packing(n_rows, layout, fraction_bits, key_bits)
+    signed_and_weights, n_counts = divmod(layout, MAX_COUNTS + 1)
+    n_signed, n_weights = divmod(signed_and_weights, MAX_WEIGHTS + 1)
+    return plan_slots(
+        n_rows,
+        n_signed=min(n_signed, MAX_SIGNED + 1),
+        n_weights=n_weights,
+        n_counts=n_counts,
+        fraction_bits=fraction_bits,
+        key_bits=key_bits,
+    )
 
 
 def _read_shape_and_bound(
