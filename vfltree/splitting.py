@@ -8,7 +8,8 @@ repaired: it decides which candidates count as equal, and equal candidates are d
 Within a feature: splits with missing values on the right from the lowest bin up, then, where the node
 misses values of the feature, splits with missing values on the left from the highest bin down; only a
 larger gain replaces an earlier one. Between features the lower index wins, which between parties means the
-earlier party.
+earlier party. Where leaf weights are limited (`max_delta_step`, monotone constraints) the score of a child is
+another one, see `limited_splits`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from vfltree._jit import jit
+from vfltree.limited_splits import Limits, scan_limited
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -36,9 +38,10 @@ class SplitRules:
     reg_alpha: float = 0.0
     gamma: float = 0.0
     min_child_weight: float = 1.0
+    max_delta_step: float = 0.0  # a leaf weighs at most so much before the learning rate; 0: no limit
 
     def __post_init__(self) -> None:
-        for name in ("reg_lambda", "reg_alpha", "gamma", "min_child_weight"):
+        for name in ("reg_lambda", "reg_alpha", "gamma", "min_child_weight", "max_delta_step"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must be 0 or more, got {getattr(self, name)}")
 
@@ -102,6 +105,7 @@ def best_splits(
     g_unit: float,
     h_unit: float,
     rules: SplitRules,
+    limits: Limits | None = None,
 ) -> BestSplits:
     """Best split per node and feature.
 
@@ -114,6 +118,8 @@ def best_splits(
     g_unit, h_unit : float
         Powers of two: what one unit of G and of H is worth, see `losses.Quantized`.
     rules : SplitRules
+    limits : Limits or None
+        Monotone constraints of these nodes and features; None where no party has any.
     """
     if G.shape != H.shape or G.ndim != 3:
         raise ValueError(f"G and H must have the shape (nodes, features, bins), got {G.shape} and {H.shape}")
@@ -126,13 +132,19 @@ def best_splits(
     gain, bins = np.zeros(shape, dtype=np.float32), np.full(shape, -1, dtype=np.int32)
     missing_left = np.zeros(shape, dtype=np.bool_)
     left_g, left_h = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
-    _scan(
-        *(np.ascontiguousarray(x, dtype=np.int64) for x in (G, H, total_g, total_h)),
+    sums = [np.ascontiguousarray(x, dtype=np.int64) for x in (G, H, total_g, total_h)]
+    scaled_rules = (
         float(np.float32(rules.reg_lambda)) / h_scale,
         float(np.float32(rules.reg_alpha)) / g_scale,
         rules.min_child_weight / h_scale,
-        *(gain, bins, missing_left, left_g, left_h),
     )
+    found = (gain, bins, missing_left, left_g, left_h)
+    if limits is None and not rules.max_delta_step:
+        _scan(*sums, *scaled_rules, *found)
+    else:
+        scan_limited(
+            *sums, UNIT, *scaled_rules, *_scaled_limits(shape, rules, limits, h_scale / g_scale), *found
+        )
     return BestSplits(
         gain.astype(np.float64) * (g_scale / h_scale * g_scale), bins, missing_left, left_g, left_h
     )
@@ -167,6 +179,23 @@ def sorting_weights(G: Ints, H: Ints, g_unit: float, h_unit: float, rules: Split
     return np.where(heavy, weights, 0.0).astype(np.float32)
 
 
+def _scaled_limits(
+    shape: tuple[int, int], rules: SplitRules, limits: Limits | None, scale: float
+) -> tuple[float, NDArray[np.int8], NDArray[np.float32], NDArray[np.float32]]:
+    """Largest step, signs and bounds for `scan_limited`. scale : a real weight times this is one of the kernel."""
+    if limits is None:
+        free = np.full(shape[0], np.inf)
+        limits = Limits(np.zeros(shape[1], dtype=np.int8), -free, free)
+    if limits.signs.shape != shape[1:] or limits.lower.shape != shape[:1] or limits.upper.shape != shape[:1]:
+        raise ValueError(
+            f"{shape[0]} nodes of {shape[1]} features need as many bounds and signs, got {limits.lower.shape}, "
+            f"{limits.upper.shape} and {limits.signs.shape}"
+        )
+    step = float(np.float32(rules.max_delta_step)) * scale
+    lower, upper = ((bounds * scale).astype(np.float32) for bounds in (limits.lower, limits.upper))
+    return step, limits.signs.astype(np.int8), lower, upper
+
+
 def choose(bests: Sequence[BestSplits], rules: SplitRules) -> Choice:
     """Winner of every node over all parties, in their order; parties without features may show 0 of them."""
     if not bests:
@@ -192,8 +221,9 @@ def leaf_values(
     rules: SplitRules,
     learning_rate: float = 1.0,
     dtype: DTypeLike = np.float64,
+    bounds: tuple[float, float] | None = None,
 ) -> Array:
-    """-T(G) / (H + lambda) times the learning rate; 0 where there is nothing to divide by.
+    """-T(G) / (H + lambda) within its limits, times the learning rate; 0 where H is 0 or below `min_child_weight`.
 
     Parameters
     ----------
@@ -202,6 +232,8 @@ def leaf_values(
     dtype : float32 or float64
         That of the raw scores. With float32 the quotient, the learning rate and their product are rounded
         to it, as XGBoost does.
+    bounds : (float, float) or None
+        Lower and upper bound of the weights before the learning rate, see `Limits`.
 
     Returns
     -------
@@ -210,8 +242,15 @@ def leaf_values(
     g, h = total_g * g_unit, total_h * h_unit
     shrunk = np.sign(g) * np.maximum(np.abs(g) - rules.reg_alpha, 0.0)
     divisor = h + rules.reg_lambda
-    weight = np.divide(-shrunk, divisor, out=np.zeros_like(divisor), where=divisor > 0)
-    rounded = weight.astype(dtype) * np.asarray(learning_rate, dtype=dtype)
+    heavy = (h > 0) & (h >= rules.min_child_weight)
+    weight = np.divide(-shrunk, divisor, out=np.zeros_like(divisor), where=heavy)
+    if rules.max_delta_step:
+        step = float(np.float32(rules.max_delta_step))
+        weight = np.clip(weight, -step, step)
+    rounded = weight.astype(dtype)
+    if bounds is not None:
+        rounded = np.clip(rounded, *np.asarray(bounds, dtype=dtype))
+    rounded = rounded * np.asarray(learning_rate, dtype=dtype)
     return rounded.astype(np.float64)
 
 

@@ -160,7 +160,7 @@ def test_shapes_that_do_not_fit_are_refused():
 
 
 def test_rules_below_zero_are_refused_by_name():
-    for name in ("reg_lambda", "reg_alpha", "gamma", "min_child_weight"):
+    for name in ("reg_lambda", "reg_alpha", "gamma", "min_child_weight", "max_delta_step"):
         for wrong in (-1.0, np.nan):
             with pytest.raises(ValueError, match=name):
                 SplitRules(**{name: wrong})
@@ -215,13 +215,19 @@ def test_the_order_in_which_features_are_shown_changes_no_choice():
 
 def test_a_leaf_is_minus_gradient_over_hessian_plus_lambda():
     g, h = np.array([1 << 30, -(1 << 29)]), np.array([1 << 29, 1 << 29])
-    values = leaf_values(g, h, UNIT, UNIT, SplitRules(), learning_rate=0.5)
+    values = leaf_values(g, h, UNIT, UNIT, LOOSE, learning_rate=0.5)
     assert values.tolist() == [-1 / 3, 1 / 6]
 
 
 def test_alpha_shrinks_a_leaf_to_zero_and_not_beyond():
     g, h = np.array([1 << 30, -(1 << 30), 1 << 28]), np.full(3, 1 << 30)
     assert leaf_values(g, h, UNIT, UNIT, SplitRules(reg_alpha=0.5)).tolist() == [-0.25, 0.25, 0.0]
+
+
+def test_a_leaf_lighter_than_min_child_weight_is_zero():
+    """Only a root can be one: XGBoost gives it no weight."""
+    g, h = np.array([1 << 30, 1 << 30]), np.array([1 << 30, (1 << 30) - 1])
+    assert leaf_values(g, h, UNIT, UNIT, SplitRules(min_child_weight=1.0)).tolist() == [-0.5, 0.0]
 
 
 def test_a_leaf_without_hessian_and_lambda_is_zero():
@@ -232,6 +238,6 @@ def test_a_leaf_without_hessian_and_lambda_is_zero():
 
 def test_single_precision_leaves_are_rounded_as_xgboost_rounds_them():
     g, h = np.array([1 << 30]), np.array([1 << 29])
-    value = leaf_values(g, h, UNIT, UNIT, SplitRules(), 0.1, dtype=np.float32)
+    value = leaf_values(g, h, UNIT, UNIT, LOOSE, 0.1, dtype=np.float32)
     assert value.dtype == np.float64
     assert value == F(-2 / 3) * F(0.1)

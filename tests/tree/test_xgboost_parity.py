@@ -59,6 +59,7 @@ def test_breast_cancer(max_bin):
         pytest.param({"min_child_weight": 0.0}, id="min_child_weight 0"),
         pytest.param({"base_score": 0.5, "eta": 0.1}, id="base score, eta"),
         pytest.param({"max_depth": 10, "min_child_weight": 0.1}, id="deep"),
+        pytest.param({"max_delta_step": 0.3, "reg_alpha": 0.2}, id="max_delta_step"),
     ],
 )
 def test_breast_cancer_with_holes_and_ties(arguments):
