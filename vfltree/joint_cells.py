@@ -14,7 +14,7 @@ their owner sees anyway, before anything is added.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -47,6 +47,27 @@ class MergeTree:
     def renamed(self, names: Ints) -> MergeTree:
         """The same tree where column c is called names[c]."""
         return MergeTree(np.asarray(names, dtype=np.int64)[self.columns], self.merges)
+
+
+def trees_of(trees: Sequence[MergeTree], columns: Ints) -> tuple[MergeTree, ...]:
+    """The trees of these columns alone, where columns[i] is called i; a merge that loses a side falls away."""
+    names = {int(column): name for name, column in enumerate(columns)}
+    return tuple(tree for tree in (_pruned(tree, names) for tree in trees) if len(tree.columns))
+
+
+def _pruned(tree: MergeTree, names: Mapping[int, int]) -> MergeTree:
+    kept = [leaf for leaf, column in enumerate(tree.columns.tolist()) if column in names]
+    numbers: dict[int, int] = {leaf: number for number, leaf in enumerate(kept)}  # what is left of a member
+    merges: list[tuple[int, int]] = []
+    for t, (left, right) in enumerate(tree.merges.tolist()):
+        sides = [numbers[side] for side in (left, right) if side in numbers]
+        if len(sides) == 2:
+            merges.append((sides[0], sides[1]))
+            sides = [len(kept) + len(merges) - 1]
+        if sides:
+            numbers[len(tree.columns) + t] = sides[0]
+    columns = np.array([names[int(tree.columns[leaf])] for leaf in kept], dtype=np.int64)
+    return MergeTree(columns, np.array(merges, dtype=np.int64).reshape(-1, 2))
 
 
 def single_features(n_features: int) -> tuple[MergeTree, ...]:

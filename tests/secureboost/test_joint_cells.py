@@ -24,6 +24,7 @@ from vfltree.joint_cells import (
     find_trees,
     plan_sums,
     single_features,
+    trees_of,
 )
 
 pytestmark = [
@@ -101,6 +102,24 @@ class TestSums:
         expected = direct(binned, nodes, values)
         assert executed(alone, values) == executed(joint, values) == expected
         assert joint.n_multiplications <= alone.n_multiplications
+
+    @settings(max_examples=60, deadline=None)
+    @given(tables(), st.integers(0, 2**32 - 1))
+    def test_some_of_the_columns_in_any_order_keep_their_merges(self, table, seed):
+        binned, nodes = table
+        rng = np.random.default_rng(seed)
+        columns = rng.permutation(binned.shape[1])[: rng.integers(1, binned.shape[1] + 1)]
+        trees = find_trees(binned, int(binned.max()) + 1)
+        chosen = trees_of(trees, columns)
+        assert sorted(np.concatenate([tree.columns for tree in chosen])) == list(range(len(columns)))
+        values = np.random.default_rng(0).integers(-(2**40), 2**40, len(binned))
+        assert executed(planned(binned[:, columns], nodes, chosen), values) == direct(
+            binned[:, columns], nodes, values
+        )
+        everything = trees_of(trees, np.arange(binned.shape[1]))
+        for one, other in zip(everything, trees, strict=True):
+            assert one.columns.tolist() == other.columns.tolist()
+            assert one.merges.tolist() == other.merges.tolist()
 
     @pytest.mark.parametrize("n_features", [1, 2, MAX_LEAVES, MAX_LEAVES + 1, 150])
     def test_any_number_of_features(self, n_features):

@@ -52,6 +52,14 @@ class _SecureBoost(PartitionedEstimator):
         gamma: float = 0.0,
         min_child_weight: float = 1.0,
         subsample: float = 1.0,
+        max_delta_step: float = 0.0,
+        colsample_bytree: float = 1.0,
+        colsample_bylevel: float = 1.0,
+        sampling_method: str = "uniform",
+        top_rate: float = 0.2,
+        other_rate: float = 0.1,
+        grow_policy: str = "depthwise",
+        max_leaves: int = 0,
         scale_pos_weight: float = 1.0,
         base_score: float | None = None,
         partition: Mapping[str, Any] | None = None,
@@ -73,6 +81,14 @@ class _SecureBoost(PartitionedEstimator):
         self.gamma = gamma
         self.min_child_weight = min_child_weight
         self.subsample = subsample
+        self.max_delta_step = max_delta_step
+        self.colsample_bytree = colsample_bytree
+        self.colsample_bylevel = colsample_bylevel
+        self.sampling_method = sampling_method
+        self.top_rate = top_rate
+        self.other_rate = other_rate
+        self.grow_policy = grow_policy
+        self.max_leaves = max_leaves
         self.scale_pos_weight = scale_pos_weight
         self.base_score = base_score
         self.partition = partition
@@ -287,6 +303,14 @@ _SHARED_PARAMETERS = [
     "gamma",
     "min_child_weight",
     "subsample",
+    "max_delta_step",
+    "colsample_bytree",
+    "colsample_bylevel",
+    "sampling_method",
+    "top_rate",
+    "other_rate",
+    "grow_policy",
+    "max_leaves",
     "scale_pos_weight",
     "base_score",
     "encryption",
@@ -320,8 +344,12 @@ class SecureBoostClassifier(ClassifierMixin, _SecureBoost):
     """Federated gradient-boosted trees for two or more classes; labels stay with the active (first) party.
 
     The same trees as XGBoost's ``tree_method="hist"`` on the same cuts with columns in party order, and bit for bit the
-    same trees with and without encryption. Parameters carry XGBoost's names; those of our own:
+    same trees with and without encryption. Parameters carry XGBoost's names; those of our own, and what differs:
 
+    colsample_bytree, colsample_bylevel : shares of the features of all parties; a round's trees share the draw.
+    sampling_method : "uniform" (with `subsample`), or "goss" as in LightGBM: the `top_rate` of rows with the largest
+        gradients and, with more weight, `other_rate` of all rows from the rest. Shows which rows have large gradients.
+    grow_policy : "depthwise", or "lossguide" with `max_leaves`; `max_depth` bounds both, and 0 (no bound) is refused.
     partition : dict party name -> columns; the first party is active. None: two parties, half the columns each.
     encryption : "paillier", or "none" for the same protocol in the clear (warns).
     key_bits : 3072 (default), 2048 or 4096; weaker keys, for tests only, need ``allow_weak_key=True``.

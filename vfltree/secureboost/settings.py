@@ -15,6 +15,8 @@ from ..growing.numbering import MAX_DEPTH
 from ..sealing import ENCRYPTIONS
 
 OBJECTIVES = ("binary:logistic", "multi:softprob", "reg:squarederror")
+GROW_POLICIES = ("depthwise", "lossguide")
+SAMPLING_METHODS = ("uniform", "goss")
 STRONG_KEY_BITS = (2048, 3072, 4096)
 
 
@@ -33,6 +35,14 @@ class BoostSettings:
     gamma: float = 0.0
     min_child_weight: float = 1.0
     subsample: float = 1.0
+    max_delta_step: float = 0.0
+    colsample_bytree: float = 1.0
+    colsample_bylevel: float = 1.0
+    sampling_method: str = "uniform"
+    top_rate: float = 0.2
+    other_rate: float = 0.1
+    grow_policy: str = "depthwise"
+    max_leaves: int = 0
     scale_pos_weight: float = 1.0
     base_score: float | None = None
     encryption: str = "paillier"
@@ -43,8 +53,16 @@ class BoostSettings:
     def __post_init__(self) -> None:
         _check_choice("objective", self.objective, OBJECTIVES)
         _check_choice("encryption", self.encryption, ENCRYPTIONS)
+        _check_choice("grow_policy", self.grow_policy, GROW_POLICIES)
+        _check_choice("sampling_method", self.sampling_method, SAMPLING_METHODS)
+        if self.grow_policy == "lossguide" and self.max_depth == 0:
+            raise ValueError(
+                f"max_depth=0 (no limit in XGBoost) is not offered: record ids hold depths up to {MAX_DEPTH}; "
+                f"max_depth={MAX_DEPTH} is the most"
+            )
         for name, (kind, low, high, low_open) in _RANGES.items():
             _check_range(name, getattr(self, name), kind, low, high, low_open)
+        self._check_sampling()
         if self.base_score is not None:
             open_unit = self.objective == "binary:logistic"
             low, high = (0.0, 1.0) if open_unit else (-np.inf, np.inf)
@@ -57,6 +75,19 @@ class BoostSettings:
             raise ValueError(
                 f"key_bits must be one of {STRONG_KEY_BITS}, got {self.key_bits}; "
                 "weaker keys, for tests only, need allow_weak_key=True"
+            )
+
+    def _check_sampling(self) -> None:
+        if self.sampling_method != "goss":
+            return
+        if self.subsample < 1:
+            raise ValueError(
+                f'sampling_method="goss" chooses rows by their gradients, subsample={self.subsample} by lot: use one'
+            )
+        if self.top_rate + self.other_rate > 1:
+            raise ValueError(
+                f"top_rate and other_rate are parts of all rows, together at most 1, got {self.top_rate} and "
+                f"{self.other_rate}"
             )
 
     @property
@@ -84,6 +115,12 @@ _RANGES: dict[str, tuple[type, float, float, bool]] = {
     "gamma": (numbers.Real, 0, np.inf, False),
     "min_child_weight": (numbers.Real, 0, np.inf, False),
     "subsample": (numbers.Real, 0, 1, True),
+    "max_delta_step": (numbers.Real, 0, np.inf, False),
+    "colsample_bytree": (numbers.Real, 0, 1, True),
+    "colsample_bylevel": (numbers.Real, 0, 1, True),
+    "top_rate": (numbers.Real, 0, 1, False),
+    "other_rate": (numbers.Real, 0, 1, True),
+    "max_leaves": (numbers.Integral, 0, np.inf, False),
     "scale_pos_weight": (numbers.Real, 0, np.inf, True),
     "key_bits": (numbers.Integral, 16, 8192, False),
 }
