@@ -132,7 +132,7 @@ def _sign(value: Any, party: str, column: Any) -> int:
         raise ValueError(
             f"monotone_constraints of column {column!r} of party {party!r} must be -1, 0 or 1, got {value!r}"
         )
-    return int(value)
+    return int(float(value))
 
 
 def _name(columns: PartyColumns, i: int) -> Any:
