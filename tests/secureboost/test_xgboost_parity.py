@@ -126,6 +126,7 @@ def test_credit_binary(data_home):
         {"min_child_weight": 5.0},
         {"reg_lambda": 0.1},
         {"scale_pos_weight": 3.0},
+        {"max_delta_step": 0.2},
     ],
     ids=lambda p: next(iter(p)),
 )

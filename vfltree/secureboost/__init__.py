@@ -16,7 +16,8 @@ active   per node, the sums of gradients in each bin of each   names, columns an
 passive  which rows are in each node that is summed and go     labels, gradients, weights, leaf values, loss,
          left at splits above the last level; its own winning  parameters of trees, features of others
          splits; numbers of rounds, outputs (classes), rows,
-         the depth
+         the depth; which rows a round was trained on (with
+         sampling_method="goss": which have large gradients)
 ======== ===================================================== ==================================================
 
 What leaks all the same. A passive party can infer labels from row sets, often well: rows that trees keep together tend

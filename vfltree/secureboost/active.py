@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Collection, Generator, Sequence
 from typing import Any, cast
 
@@ -15,7 +16,7 @@ from ..growing.leader import SumLimits, TreeLeader
 from ..growing.masks import pack_masks
 from ..growing.models import active_result
 from ..growing.nodes import Division, Node
-from ..losses import Logistic, Loss, Quantized, Scores, Softmax, SquaredError, fraction_bits_for, quantize
+from ..losses import Logistic, Loss, Scores, Softmax, SquaredError, fraction_bits_for
 from ..sealing import make_sealer
 from ..splitting import SplitRules
 from ..tree import Tree
@@ -28,6 +29,7 @@ from .messages import (
     TrainingEnded,
 )
 from .nodes import BoostRound
+from .sampling import draw_rows
 from .settings import BoostSettings
 
 Steps = Generator[Round, Round, list[Node]]
@@ -80,9 +82,11 @@ class ActiveParty(TreeLeader):
         self._weights = weights
         self._settings = settings
         self._loss = make_loss(settings)
+        self._seed = secrets.randbits(63) if random_seed is None else random_seed
         self._rules = SplitRules(
-            settings.reg_lambda, settings.reg_alpha, settings.gamma, settings.min_child_weight
-        )
+            settings.reg_lambda, settings.reg_alpha, settings.gamma, settings.min_child_weight,
+            settings.max_delta_step,
+        )  # fmt: skip
         self._fraction_bits = fraction_bits_for(len(self._features))
         self._limits = SumLimits(len(self._features) << self._fraction_bits, never_negative=(1,))
 
@@ -143,35 +147,22 @@ class ActiveParty(TreeLeader):
 
     # ---- one round
 
-    def _sample_rows(self) -> np.ndarray:
-        """Ascending row numbers; empty for all rows."""
-        n_rows, share = len(self._features), self._settings.subsample
-        if share >= 1:
-            return np.zeros(0, dtype=np.int32)
-        n_sampled = max(1, round(share * n_rows))
-        return np.sort(self._rng.choice(n_rows, n_sampled, replace=False)).astype(np.int32)
-
-    def _gradients(self, raw: np.ndarray, rows: np.ndarray) -> Quantized:
-        """Integers for all rows; rows that were not sampled hold zeros, so that they change no sum."""
+    def _begin_round(self, number: int, raw: np.ndarray) -> tuple[BoostRound, np.ndarray]:
+        """Gradients at the raw scores, and the rows that were drawn (empty: all)."""
         with self.ledger.phase("gradients"):
             g, h = self._loss.gradients(self._targets, raw, self._weights)
-            if not rows.size:
-                return quantize(g, h, self._fraction_bits)
-            sampled = quantize(g[rows], h[rows], self._fraction_bits)
-            full = np.zeros((2, *g.shape), dtype=np.int64)
-            full[0, rows], full[1, rows] = sampled.g, sampled.h
-            return Quantized(full[0], full[1], sampled.g_unit, sampled.h_unit, sampled.fraction_bits)
+            sample = draw_rows(self._settings, self._seed, number, g)
+            quantized = sample.quantize(g, h, self._fraction_bits)
+        current = BoostRound(
+            number, quantized, sample.mask(len(raw)), raw, self._rules, self._settings.learning_rate
+        )
+        return current, sample.rows
 
     def _grow_round(self, number: int, raw: np.ndarray) -> Generator[Round, Round, list[Tree]]:
         """A tree per output, all of them level by level together; adds their leaf values to `raw`."""
-        rows = self._sample_rows()
-        sampled = np.full(len(raw), not rows.size)
-        sampled[rows] = True
-        current = BoostRound(
-            number, self._gradients(raw, rows), sampled, raw, self._rules, self._settings.learning_rate
-        )
+        current, rows = self._begin_round(number, raw)
         with self.ledger.phase("encrypt"):
-            sealed = self._sealer.seal(current.quantized.g[sampled], current.quantized.h[sampled])
+            sealed = self._sealer.seal(*current.sampled_gradients)
         answers = yield to_all(self._passive, GradientsForRound(number, rows, sealed))
         nodes, level = current.roots(), 0
         builders = [node.builder for node in nodes]

@@ -17,6 +17,7 @@ from vflcrypto.noise import STATISTICAL_BITS
 from ..binning import quantile_cuts
 from ..losses import fraction_bits_for
 from ..sealing import COUNTERS
+from .sampling import n_sampled_rows
 from .settings import BoostSettings
 
 HALF_SIZE = 0.25  # a product modulo p**2, of one modulo n**2
@@ -37,7 +38,7 @@ def estimate(settings: BoostSettings, n_rows: int, blocks: Mapping[str, np.ndarr
     Trees are taken to be full and each smaller child to hold half its parent's rows; real trees cost less.
     """
     plan = plan_packing(n_rows, settings.n_outputs, fraction_bits_for(n_rows), settings.key_bits)
-    n_sampled = max(1, round(settings.subsample * n_rows))
+    n_sampled = n_sampled_rows(settings, n_rows)
     counts = dict.fromkeys(COUNTERS, 0)
     counts["encryptions"] = n_sampled * plan.ciphertexts_per_row
     for features in blocks.values():

@@ -33,6 +33,11 @@ class BoostRound:
         self.number, self.quantized, self.sampled = number, quantized, sampled
         self._raw, self._rules, self._learning_rate = raw, rules, learning_rate
 
+    @property
+    def sampled_gradients(self) -> tuple[np.ndarray, np.ndarray]:
+        """Gradients and hessians of the sampled rows, int64 (n_sampled, n_outputs) each: what is sealed."""
+        return self.quantized.g[self.sampled], self.quantized.h[self.sampled]
+
     def roots(self) -> list[Node]:
         """One per output."""
         n_rows, n_outputs = self._raw.shape

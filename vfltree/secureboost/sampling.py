@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..losses import Quantized, quantize
 from .settings import BoostSettings
 
 Slots = NDArray[np.int32]
@@ -30,6 +31,26 @@ class RowSample:
 
     rows: NDArray[np.int32]
     factors: NDArray[np.float64] | None = None
+
+    def mask(self, n_rows: int) -> NDArray[np.bool_]:
+        """Which of all rows are in the sample."""
+        sampled = np.full(n_rows, not self.rows.size)
+        sampled[self.rows] = True
+        return sampled
+
+    def quantize(self, g: NDArray[np.float64], h: NDArray[np.float64], fraction_bits: int) -> Quantized:
+        """Integers for all rows; those that were not sampled hold zeros, so that they change no sum.
+
+        g, h : float64 (n_rows, n_outputs).
+        """
+        rows = self.rows
+        if not rows.size:
+            return quantize(g, h, fraction_bits)
+        factors = 1.0 if self.factors is None else self.factors[:, None]
+        sampled = quantize(g[rows] * factors, h[rows] * factors, fraction_bits)
+        full = np.zeros((2, *g.shape), dtype=np.int64)
+        full[0, rows], full[1, rows] = sampled.g, sampled.h
+        return Quantized(full[0], full[1], sampled.g_unit, sampled.h_unit, sampled.fraction_bits)
 
 
 def n_sampled_rows(settings: BoostSettings, n_rows: int) -> int:

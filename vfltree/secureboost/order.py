@@ -17,9 +17,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from ..growing.nodes import Node, Split
+from ..growing.numbering import child_ids
 from ..tree import LEAF, Tree, heap_depth, record_parts
-from .nodes import Node, Split
-from .numbering import child_ids
 from .settings import BoostSettings
 
 
