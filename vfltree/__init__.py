@@ -15,23 +15,33 @@ from typing import TYPE_CHECKING, Any
 from .exceptions import NotEncryptedWarning
 
 if TYPE_CHECKING:
+    from .saving import load, load_active
     from .secureboost.estimator import SecureBoostClassifier, SecureBoostRegressor
 
 __version__ = _version("vfltree")
 
-__all__ = ["NotEncryptedWarning", "SecureBoostClassifier", "SecureBoostRegressor", "__version__"]
+__all__ = [
+    "NotEncryptedWarning",
+    "SecureBoostClassifier",
+    "SecureBoostRegressor",
+    "__version__",
+    "load",
+    "load_active",
+]
 
-_ESTIMATORS = {
+_ON_FIRST_USE = {
     "SecureBoostClassifier": "secureboost.estimator",
     "SecureBoostRegressor": "secureboost.estimator",
+    "load": "saving",
+    "load_active": "saving",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """Estimators are loaded on first use: a party in a process of its own needs no scikit-learn."""
-    if name not in _ESTIMATORS:
+    """What needs scikit-learn is loaded on first use: a party in a process of its own does without."""
+    if name not in _ON_FIRST_USE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(_import_module(f"{__name__}.{_ESTIMATORS[name]}"), name)
+    return getattr(_import_module(f"{__name__}.{_ON_FIRST_USE[name]}"), name)
 
 
 def __dir__() -> list[str]:

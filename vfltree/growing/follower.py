@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from vflparty import Message, Party, RemoteProtocolError, RowsDisagreeError
+from vflparty.modelfile import FilePath
 
 from ..bin_sums import count_bins, fullest_bins
 from ..binning import BinMapper
@@ -133,6 +134,13 @@ class TreeFollower(Party):
             n_jobs=setup.n_jobs,
             records=decode_records(setup.records),
         )
+
+    @classmethod
+    def from_file(cls, file: FilePath, X: Any, ids: Collection[Any] | None = None) -> Self:
+        """A party that answers predictions about its rows X, out of its own file; see `growing.own_file`."""
+        from .own_file import passive_setup  # pandas, which a party on a seat does without
+
+        return cls.from_setup(passive_setup(file, X, ids))
 
     def receive(self, message: Message) -> Message:
         """As `Party.receive`; whatever array it is sent is a vector, so handlers need not ask."""

@@ -24,10 +24,10 @@ def record_table(message: Records) -> RecordTable:
 
 
 def decode_records(data: bytes) -> RecordTable:
-    """The table in a setup message; empty bytes are an empty table."""
+    """The table in a setup message or in a party's own half; empty bytes are an empty table."""
     if not data:
         return RecordTable.empty()
-    message = codec.decode(data, (Records,))
+    message = codec.decode(data, (Records,), fill=True)
     assert isinstance(message, Records)
     return record_table(message)
 

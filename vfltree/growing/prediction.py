@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import Any
+
 import numpy as np
 
 from vflparty import Conversation, Leader, codec, to_all
+from vflparty.modelfile import FilePath
 
 from ..tree import Router, sum_leaves
 from .masks import unpack_masks
@@ -50,6 +54,13 @@ class ActivePredictor(Leader):
             present_parties=setup.present_parties,
             ids_digest=setup.ids_digest,
         )
+
+    @classmethod
+    def from_file(cls, file: FilePath, X: Any, ids: Collection[Any] | None = None) -> ActivePredictor:
+        """The active party with its rows X, out of its own file; see `growing.own_file`."""
+        from .own_file import prediction_setup  # pandas, which a party on a seat does without
+
+        return cls.from_setup(prediction_setup(file, X, ids))
 
     def conversation(self) -> Conversation:
         """At most max_depth steps; nothing is asked about nodes off a row's path."""

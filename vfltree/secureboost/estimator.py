@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 import warnings
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from vflcrypto import InsecureKeyWarning, kernels
-from vflparty import Ledger, codec, make_network, make_seat
+from vflparty import Ledger, codec, make_network, make_seat, new_training_id
 from vflparty.network import check_timeout
 
 from ..base import PartitionedEstimator, check_targets, party_seeds
@@ -23,10 +23,12 @@ from ..exceptions import NotEncryptedWarning
 from ..growing.prediction import ActivePredictor
 from ..losses import Logistic, Softmax
 from ..progress import ProgressBar
+from ..saving import SavedByParty
 from ..sealing import COUNTERS
 from .active import ActiveParty
 from .cost import estimate
-from .messages import ActiveResult, ActiveSetup, PassiveSetup, Predicted, PredictionSetup, Records
+from .files import FILE_KIND
+from .messages import ActiveSetup, PassiveSetup, Predicted, PredictionSetup, Records
 from .passive import PassiveParty
 from .settings import STRONG_KEY_BITS, BoostSettings
 
@@ -37,8 +39,10 @@ LARGEST_TARGET = 1e150  # its square is a double, and so are sums of squares
 _ANSWERS_AT_ONCE = 1 << 27  # a passive party keeps one byte per (record, row) while it predicts
 
 
-class _SecureBoost(PartitionedEstimator):
+class _SecureBoost(SavedByParty, PartitionedEstimator):
     """What both estimators share. `__init__` only stores; everything is checked in `fit`, before a key is made."""
+
+    _file_kind = FILE_KIND
 
     def __init__(
         self,
@@ -195,11 +199,14 @@ class _SecureBoost(PartitionedEstimator):
         ):
             result = network.run()
             tables = {block.party: network.collect(block.party) for block in passive}
-        self._active_model: ActiveResult = result
-        self._passive_models = cast("dict[str, Records]", tables)
+        self.training_id_ = new_training_id()
+        self._keep_model(result, tables)
         self.encryption_ = settings.encryption
-        self.base_score_ = result.base_score
         self._report_costs(network.ledger, settings)
+
+    def _keep_model(self, active: Any, passive: dict[str, Any]) -> None:
+        super()._keep_model(active, passive)
+        self.base_score_ = active.base_score
 
     def _cuts_of(self, block: Block) -> tuple[np.ndarray, ...] | None:
         """Bin borders given by the caller of a subclass; None means quantiles."""
@@ -259,7 +266,7 @@ class _SecureBoost(PartitionedEstimator):
 
     def _predict_rows(self, blocks: dict[str, Block], ledger: Ledger) -> Predicted:
         active = blocks[self.parties_[0]]
-        asked = [party for party in self.parties_[1:] if party in blocks]
+        asked = [party for party in self.parties_[1:] if party in blocks or self._ask is not None]
         setup = PredictionSetup(
             party=active.party,
             features=active.values,
@@ -268,6 +275,8 @@ class _SecureBoost(PartitionedEstimator):
             present_parties=tuple(asked),
             model=codec.encode(self._active_model),
         )
+        if self._ask is not None:
+            return self._ask(setup)
         seats = [make_seat(active.party, ActivePredictor, setup)] + [
             make_seat(
                 party, PassiveParty, self._passive_setup(blocks[party], 1, table=self._passive_models[party])
@@ -367,6 +376,7 @@ class SecureBoostClassifier(ClassifierMixin, _SecureBoost):
     traffic_ : DataFrame of messages and bytes per party and kind.
     costs_ : dict: encryptions, additions, squarings, blindings, decryptions, seconds per phase, key bits, backend.
     base_score_ : raw score before the first tree, per output.
+    training_id_ : drawn once per fit; all files that `save` writes carry it.
 
     Who learns what, and what leaks: see the docstring of `vfltree.secureboost`.
     Source: Cheng et al., SecureBoost; gain and leaf formulas of XGBoost (Chen and Guestrin 2016).
