@@ -20,6 +20,7 @@ takes textbook noise, as does everybody for public keys marked so (see `interop.
 
 from hashlib import shake_256
 from math import gcd
+from weakref import WeakValueDictionary
 
 import gmpy2
 import numpy as np
@@ -32,6 +33,7 @@ HALF, WIDE = "half", "wide"
 STATISTICAL_BITS = 128  # extra exponent bits: the distance from uniform is at most 2**-128
 
 _DOMAIN = b"vflcrypto: base of the public noise, version 1"
+_public_tables: WeakValueDictionary[tuple[int, str], Once[FixedBaseTable]] = WeakValueDictionary()
 _BULK_BITS = 256  # below this (toy keys) a random number need not be invertible: draw one by one
 
 
@@ -83,17 +85,9 @@ class PublicNoise:
     def __init__(self, ring: Ring, *, textbook: bool = False) -> None:
         self._ring = ring
         self._textbook = textbook
-        self._table = Once(self._make_table)
-
-    def _make_table(self) -> FixedBaseTable:
-        n = self._ring.modulus
-        base = int(gmpy2.powmod(derived_base(n), n, n * n))
-        extra = int(gmpy2.powmod(least_non_residue(n), n, n * n))
-        return FixedBaseTable(
-            self._ring,
-            self._ring.from_ints([base]),
-            exponent_bits(n, WIDE),
-            extra=self._ring.from_ints([extra]),
+        # Key objects of one modulus, as of several parties or one after another, share a table. It goes with the last.
+        self._table = _public_tables.setdefault(
+            (ring.modulus, ring.backend), Once(lambda: _public_table(ring))
         )
 
     def freshness(self, noise: str) -> str:
@@ -107,6 +101,13 @@ class PublicNoise:
         bits = exponent_bits(self._ring.modulus, noise)
         exponents = randomness.random_words(count, bits)
         return self._table().power(exponents, bits, randomness.random_bits(count), n_jobs=n_jobs)
+
+
+def _public_table(ring: Ring) -> FixedBaseTable:
+    n = ring.modulus
+    base = int(gmpy2.powmod(derived_base(n), n, n * n))
+    extra = int(gmpy2.powmod(least_non_residue(n), n, n * n))
+    return FixedBaseTable(ring, ring.from_ints([base]), exponent_bits(n, WIDE), extra=ring.from_ints([extra]))
 
 
 class OwnerNoise:

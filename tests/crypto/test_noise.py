@@ -1,5 +1,7 @@
 """The noise: derived by the encryptor, of the right length, uniform on toy keys, and never without the factor u."""
 
+import gc
+import weakref
 from collections import Counter
 from fractions import Fraction
 from math import gcd
@@ -52,6 +54,21 @@ def test_nothing_but_the_modulus_crosses_the_wire(key):
     assert len(data) == 4 + 1 + 1 + 4 + 32 + key.key_bits // 8
     public = PublicKey.from_bytes(data, allow_weak_key=True)
     assert noise.derived_base(public.n) == noise.derived_base(key.public_key.n)
+
+
+def test_key_objects_of_one_modulus_share_a_table_as_long_as_one_lives():
+    data = toy_key("portable").public_key.to_bytes()
+    first, second = (
+        PublicKey.from_bytes(data, allow_weak_key=True, backend="portable").noise for _ in range(2)
+    )
+    first.draw(1, noise.WIDE)
+    assert first._table() is second._table()
+    gone = weakref.ref(first._table())
+    del first
+    assert gone() is not None
+    del second
+    gc.collect()
+    assert gone() is None
 
 
 def test_u_is_the_least_positive_integer_with_symbol_minus_one(key):
