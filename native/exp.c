@@ -179,24 +179,39 @@ void mont_batch_pow_secret(const mont_ring *ring, uint64_t *out, const uint64_t 
   }
 }
 
-/* The rows that step t of a group of units multiplies in; a unit that has ended reads the Montgomery one. */
-static void product_rows(const mont_ring *ring, const uint64_t **rows, const uint64_t *x,
-                         const int64_t *indices, const int64_t *start, const int64_t *length, size_t units,
-                         int64_t t) {
-  size_t step = 2 * (size_t)ring->w.words;
-  for (size_t l = 0; l < ring->ops->lanes; l++)
-    rows[l] = l < units && t < length[l] ? x + (size_t)indices[start[l] + t] * step : ring->one;
+/* What mont_batch_products reads: rows of x, and from number x_rows on rows of `more`. */
+typedef struct {
+  const mont_ring *ring;
+  const uint64_t *x, *more;
+  size_t x_rows;
+  const int64_t *indices, *start, *length;
+  size_t units;
+} segments;
+
+/* The row that step t of a unit multiplies in; a unit that has ended, or is none, reads the Montgomery one. */
+static const uint64_t *segment_row(const segments *s, size_t unit, int64_t t) {
+  if (unit >= s->units || t >= s->length[unit]) return s->ring->one;
+  size_t i = (size_t)s->indices[s->start[unit] + t], step = 2 * (size_t)s->ring->w.words;
+  return i < s->x_rows ? s->x + i * step : s->more + (i - s->x_rows) * step;
 }
 
-static void prefetch_rows(const mont_ring *ring, const uint64_t *const *rows) {
-  for (size_t l = 0; l < ring->ops->lanes; l++)
-    for (size_t i = 0; i < 2 * (size_t)ring->w.words; i += 8) __builtin_prefetch(rows[l] + i, 0, 2);
+/* Step t of the vector of units that begins at `unit` will be read soon. */
+static void prefetch_step(const segments *s, size_t unit, int64_t t) {
+  size_t step = 2 * (size_t)s->ring->w.words;
+  for (size_t l = 0; l < s->ring->ops->lanes; l++)
+    prefetch_read(s->ring, segment_row(s, unit + l, t), step, 0, 1);
 }
 
 static int64_t longest(const int64_t *length, size_t units) {
   int64_t longest = 0;
   for (size_t l = 0; l < units; l++) longest = length[l] > longest ? length[l] : longest;
   return longest;
+}
+
+static int64_t shortest(const int64_t *length, size_t units) {
+  int64_t shortest = length[0];
+  for (size_t l = 1; l < units; l++) shortest = length[l] < shortest ? length[l] : shortest;
+  return shortest;
 }
 
 static void store_places(const mont_ring *ring, uint64_t *out, const uint64_t *vec, const int64_t *place,
@@ -207,23 +222,33 @@ static void store_places(const mont_ring *ring, uint64_t *out, const uint64_t *v
   ring->ops->store(ring, rows, vec, at->scratch);
 }
 
-void mont_batch_products(const mont_ring *ring, uint64_t *out, const uint64_t *x, const int64_t *indices,
-                         const int64_t *start, const int64_t *length, const int64_t *place, size_t units,
-                         uint64_t *work) {
+void mont_batch_products(const mont_ring *ring, uint64_t *out, const uint64_t *x, size_t x_rows,
+                         const uint64_t *more, const int64_t *indices, const int64_t *start,
+                         const int64_t *length, const int64_t *place, size_t units, uint64_t *work) {
   const mont_ops *ops = ring->ops;
+  const segments s = {ring, x, more, x_rows, indices, start, length, units};
+  size_t step = 2 * (size_t)ring->w.words;
   layout at = lay_out(ring, work);
   uint64_t *acc = vector(&at, 0), *factor = vector(&at, 1);
+  const uint64_t *rows[MONT_MAX_LANES];
   for (size_t u = 0; u < units; u += ops->lanes) {
-    const uint64_t *rows[MONT_MAX_LANES], *next[MONT_MAX_LANES];
     size_t used = units - u < ops->lanes ? units - u : ops->lanes;
     int64_t steps = longest(length + u, used);
-    product_rows(ring, rows, x, indices, start + u, length + u, used, 0);
+    for (size_t l = 0; l < used; l++) prefetch_write(ring, out + (size_t)place[u + l] * step, step, 0, 1);
+    if (steps == 1 && shortest(length + u, used) == 1) { /* nothing to multiply */
+      prefetch_step(&s, u + ops->lanes, 0);
+      for (size_t l = 0; l < used; l++)
+        memmove(out + (size_t)place[u + l] * step, segment_row(&s, u + l, 0), step * sizeof *out);
+      continue;
+    }
     for (int64_t t = 0; t == 0 || t < steps; t++) {
-      product_rows(ring, next, x, indices, start + u, length + u, used, t + 1);
-      prefetch_rows(ring, next);
+      /* A product's time is enough to fetch the next rows; the next units begin with two loads in a row. */
+      if (t + 1 < steps) prefetch_step(&s, u, t + 1);
+      else
+        for (int64_t next = 0; next < 2; next++) prefetch_step(&s, u + ops->lanes, next);
+      for (size_t l = 0; l < ops->lanes; l++) rows[l] = segment_row(&s, u + l, t);
       ops->load(ring, t ? factor : acc, rows, at.scratch);
       if (t) ops->mul(ring, acc, acc, factor, at.scratch);
-      memcpy(rows, next, sizeof rows);
     }
     store_places(ring, out, acc, place + u, used, &at);
   }

@@ -9,7 +9,7 @@
 
 #include "mont.h"
 
-enum { MAX_VIEWS = 6, MAX_POW_WINDOW = 6, MAX_WRAPS = 64, MAX_SHIFT = 1 << 20 };
+enum { MAX_VIEWS = 7, MAX_POW_WINDOW = 6, MAX_WRAPS = 64, MAX_SHIFT = 1 << 20 };
 
 typedef struct {
   PyObject_HEAD
@@ -292,26 +292,28 @@ static int good_units(const views *v, int first, size_t limit, size_t places) {
   return 0;
 }
 
+/* products(out, x, more, ...): indices number the rows of x, then those of `more`, which may be `out` or None. */
 METHOD(products) {
   views v;
   PyObject *result = NULL;
-  size_t row = row_of(self);
-  Py_ssize_t places, count;
-  if (take(&v, args, nargs, 6, "wriiii") < 0) return NULL;
+  size_t row = row_of(self), limit;
+  Py_ssize_t places, count, others;
+  if (take(&v, args, nargs, 7, "wrRiiii") < 0) return NULL;
   if ((places = rows_of(&v, 0, row)) < 0 || (count = rows_of(&v, 1, row)) < 0 ||
-      good_units(&v, 3, length_of(&v, 2), (size_t)places) < 0)
+      (others = rows_of(&v, 2, row)) < 0 || good_units(&v, 4, length_of(&v, 3), (size_t)places) < 0)
     goto done;
-  const int64_t *indices = v.view[2].buf, *start = v.view[3].buf, *length = v.view[4].buf;
-  for (size_t u = 0; u < length_of(&v, 3); u++)
+  limit = (size_t)count + (size_t)others;
+  const int64_t *indices = v.view[3].buf, *start = v.view[4].buf, *length = v.view[5].buf;
+  for (size_t u = 0; u < length_of(&v, 4); u++)
     for (int64_t i = start[u]; i < start[u] + length[u]; i++)
-      if (indices[i] < 0 || indices[i] >= count) {
-        PyErr_Format(PyExc_ValueError, "index %lld at position %lld is out of range for %zd rows",
-                     (long long)indices[i], (long long)i, count);
+      if (indices[i] < 0 || (uint64_t)indices[i] >= limit) {
+        PyErr_Format(PyExc_ValueError, "index %lld at position %lld is out of range for %zu rows",
+                     (long long)indices[i], (long long)i, limit);
         goto done;
       }
   RUN(self, MONT_VECTORS_PRODUCTS,
-      mont_batch_products(&self->ring, words_of(&v, 0), words_of(&v, 1), indices, start, length,
-                          v.view[5].buf, length_of(&v, 3), work));
+      mont_batch_products(&self->ring, words_of(&v, 0), words_of(&v, 1), (size_t)count, words_of(&v, 2),
+                          indices, start, length, v.view[6].buf, length_of(&v, 4), work));
 done:
   release(&v);
   return result;

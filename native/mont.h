@@ -193,11 +193,13 @@ void mont_batch_pow_vartime(const mont_ring *ring, uint64_t *out, const uint64_t
 /* out[i] = x[i]^e for one secret e below 2^bits; bits and window are public. */
 void mont_batch_pow_secret(const mont_ring *ring, uint64_t *out, const uint64_t *x, const uint64_t *e,
                            size_t e_words, unsigned bits, unsigned window, size_t count, uint64_t *work);
-/* out[u] = product of the rows x[indices[start[u] .. start[u] + length[u]]], for every unit u, written to out[place[u]].
- * Time follows the lengths; neighbouring units share a vector, so give them sorted by length. */
-void mont_batch_products(const mont_ring *ring, uint64_t *out, const uint64_t *x, const int64_t *indices,
-                         const int64_t *start, const int64_t *length, const int64_t *place, size_t units,
-                         uint64_t *work);
+/* out[place[u]] = product of the rows number indices[start[u] .. start[u] + length[u]], for every unit u. Numbers below
+ * x_rows are rows of x, those from there on rows of `more`, which may be `out`: of it only rows that were finished before
+ * the call. Time follows the lengths; neighbouring units share a vector, so give them sorted by length. A unit of one row
+ * is copied. */
+void mont_batch_products(const mont_ring *ring, uint64_t *out, const uint64_t *x, size_t x_rows,
+                         const uint64_t *more, const int64_t *indices, const int64_t *start,
+                         const int64_t *length, const int64_t *place, size_t units, uint64_t *work);
 /* out[place[u]] = x[s]^(2^(k (l-1))) ... x[s+l-2]^(2^k) x[s+l-1] with s = start[u], l = length[u], k = shift. */
 void mont_batch_horner(const mont_ring *ring, uint64_t *out, const uint64_t *x, const int64_t *start,
                        const int64_t *length, const int64_t *place, size_t units, unsigned shift,

@@ -26,7 +26,15 @@ class Ring:
     def pow_secret(self, out: Buffer, x: Buffer, exponent: Buffer, bits: int, window: int, /) -> None: ...
     def powers_of_two(self, out: Buffer, x: Buffer, step: int, /) -> None: ...
     def products(
-        self, out: Buffer, x: Buffer, indices: Buffer, start: Buffer, length: Buffer, place: Buffer, /
+        self,
+        out: Buffer,
+        x: Buffer,
+        more: Buffer | None,
+        indices: Buffer,
+        start: Buffer,
+        length: Buffer,
+        place: Buffer,
+        /,
     ) -> None: ...
     def horner(
         self, out: Buffer, x: Buffer, start: Buffer, length: Buffer, place: Buffer, shift: int, /

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 Words: TypeAlias = NDArray[np.uint64]
 T = TypeVar("T")
 
+SPAN_WORK = 128  # rows: to multiply fewer takes less time than to start a thread
 SQUARE_COST = 0.75  # of a square, in products; public windows and estimates of cost hang on it
 
 
@@ -53,11 +54,29 @@ def thread_count(n_jobs: int | None) -> int:
 
 
 def run(task: Callable[[int, int], T], spans: Sequence[tuple[int, int]], threads: int) -> list[T]:
-    """Calls task(start, stop) for every span, on threads that end with the call (so a later fork is safe)."""
-    if threads == 1 or len(spans) == 1:
+    """Calls task(start, stop) for every span, on this thread and on others that end with the call (so a later fork is
+    safe). Where several fail, the error of the first span is raised."""
+    if threads == 1 or len(spans) <= 1:
         return [task(start, stop) for start, stop in spans]
-    with ThreadPoolExecutor(min(threads, len(spans))) as pool:
-        return list(pool.map(task, *zip(*spans, strict=True)))
+    done: list[T | None] = [None] * len(spans)
+    failed: dict[int, BaseException] = {}
+    waiting = iter(range(len(spans)))  # next() of it is one step of the interpreter
+
+    def work() -> None:
+        for i in waiting:
+            try:
+                done[i] = task(*spans[i])
+            except BaseException as error:
+                failed[i] = error
+                return
+
+    with ThreadPoolExecutor(min(threads, len(spans)) - 1) as pool:
+        for _ in range(min(threads, len(spans)) - 1):
+            pool.submit(work)
+        work()
+    if failed:
+        raise failed[min(failed)]
+    return cast("list[T]", done)
 
 
 def spans(count: int, threads: int, lanes: int) -> list[tuple[int, int]]:
@@ -69,14 +88,14 @@ def spans(count: int, threads: int, lanes: int) -> list[tuple[int, int]]:
 
 
 def even_spans(work: NDArray[np.int64], threads: int, lanes: int) -> list[tuple[int, int]]:
-    """Whole vectors of units in up to 4 spans a thread, of about equal work."""
-    count = len(work)
-    if threads == 1 or count <= lanes:
+    """Whole vectors of units in up to 4 spans a thread, of about equal work; little work is not worth a thread."""
+    count, total = len(work), int(work.sum())
+    pieces = min(4 * threads, total // SPAN_WORK)
+    if threads == 1 or count <= lanes or pieces < 2:
         return [(0, count)]
-    done = np.cumsum(work)
-    wanted = done[-1] * np.arange(1, 4 * threads) // (4 * threads)
-    edges = np.unique(np.concatenate([[0], -(-np.searchsorted(done, wanted) // lanes) * lanes, [count]]))
-    edges = edges[edges <= count].tolist()
+    wanted = total * np.arange(1, pieces) // pieces
+    ends = -(-np.searchsorted(np.cumsum(work), wanted) // lanes) * lanes
+    edges = np.unique(np.concatenate([[0], np.minimum(ends, count), [count]])).tolist()
     return list(pairwise(edges))
 
 

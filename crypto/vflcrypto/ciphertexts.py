@@ -149,20 +149,22 @@ class CiphertextArray(Refusals):
             out[start : start + step] = ring.mul(part, factors, n_jobs=n_jobs)
         return self._replace(elements=out, freshness=self.public_key.noise.freshness(noise))
 
-    def to_bytes(self) -> bytes:
+    def to_bytes(self, n_jobs: int = 1) -> bytes:
         """Header and plain integers of one width. NotFreshError for arrays that were computed and not rerandomized.
 
         What from_bytes gave and nobody touched is written again byte for byte.
         """
-        return wire.to_bytes(self)
+        return wire.to_bytes(self, n_jobs)
 
     @classmethod
-    def from_bytes(cls, data: bytes | bytearray | memoryview, public_key: "PublicKey") -> "CiphertextArray":
+    def from_bytes(
+        cls, data: bytes | bytearray | memoryview, public_key: "PublicKey", n_jobs: int = 1
+    ) -> "CiphertextArray":
         """Read what to_bytes wrote; every length, the key and every ciphertext are checked. The result is not fresh.
 
         Raises KeyMismatchError for another key, DamagedCiphertextError (both ValueErrors) for anything else.
         """
-        return wire.from_bytes(data, public_key)
+        return wire.from_bytes(data, public_key, n_jobs)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles, for worker processes of one party: the validated bytes, and the freshness beside them."""

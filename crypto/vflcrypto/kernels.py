@@ -294,42 +294,75 @@ class Ring:
         Long segments are cut into units of nearly equal length, units are sorted by length so that those sharing
         a vector end together, and threads share the units. Time follows indptr and indices, not the elements.
         """
-        x = self._checked(x)
-        indptr, indices = int64_vector(indptr, "indptr"), int64_vector(indices, "indices")
-        check_indptr(indptr, len(indices))
-        start, length = indptr[:-1], np.diff(indptr)
-        threads = thread_count(n_jobs)
-        slots = 2 * self._native.lanes * threads
-        # At least 2, so that every level of the recursion is shorter than the one before.
-        limit = min(max(-(-int(length.sum()) // slots), self._native.lanes, 2), UNIT_LENGTH)
-        pieces = np.maximum(-(-length // limit), 1)
-        if (pieces == 1).all():
-            return self._products(x, indices, start, length, threads)
-        first = np.concatenate([[0], np.cumsum(pieces)])
-        owner = np.repeat(np.arange(len(length)), pieces)
-        rank = np.arange(first[-1]) - first[owner]
-        lower = length[owner] * rank // pieces[owner]
-        upper = length[owner] * (rank + 1) // pieces[owner]
-        units = self._products(x, indices, start[owner] + lower, upper - lower, threads)
-        return self.product_segments(units, first, np.arange(first[-1]), n_jobs)
+        out = self.empty(max(len(indptr) - 1, 0))
+        self._products(out, np.arange(len(out)), x, None, indptr, indices, n_jobs)
+        return out
+
+    def product_layer(
+        self,
+        out: Elements,
+        places: NDArray[np.integer],
+        x: Elements,
+        indptr: NDArray[np.integer],
+        indices: NDArray[np.integer],
+        n_jobs: int = 1,
+    ) -> None:
+        """product_segments into out[places[s]]; indices number the rows of x, and after them the rows of `out`.
+
+        So sums of sums need no copies. Rows of `out` that are read must have been written by an earlier call.
+        """
+        self._products(self._checked(out), int64_vector(places, "places"), x, out, indptr, indices, n_jobs)
 
     def _products(
         self,
+        out: Elements,
+        places: NDArray[np.int64],
         x: Elements,
+        more: Elements | None,
+        indptr: NDArray[np.integer],
+        indices: NDArray[np.integer],
+        n_jobs: int,
+    ) -> None:
+        x = self._checked(x)
+        indptr, indices = int64_vector(indptr, "indptr"), int64_vector(indices, "indices")
+        check_indptr(indptr, len(indices))
+        start, length, threads = indptr[:-1], np.diff(indptr), thread_count(n_jobs)
+        slots = 2 * self._native.lanes * threads
+        # At least 2, so that every level of the recursion is shorter than the one before.
+        limit = min(max(-(-int(length.sum()) // slots), self._native.lanes, 2), UNIT_LENGTH)
+        short, long = np.flatnonzero(length <= limit), np.flatnonzero(length > limit)
+        self._units(out, places[short], x, more, indices, start[short], length[short], threads)
+        if len(long) == 0:
+            return
+        start, length = start[long], length[long]
+        pieces = -(-length // limit)
+        first = np.concatenate([[0], np.cumsum(pieces)])
+        owner = np.repeat(np.arange(len(long)), pieces)
+        rank = np.arange(first[-1]) - first[owner]
+        lower, upper = (length[owner] * (rank + i) // pieces[owner] for i in (0, 1))
+        units, numbers = self.empty(first[-1]), np.arange(first[-1])
+        self._units(units, numbers, x, more, indices, start[owner] + lower, upper - lower, threads)
+        self._products(out, places[long], units, None, first, numbers, n_jobs)
+
+    def _units(
+        self,
+        out: Elements,
+        places: NDArray[np.int64],
+        x: Elements,
+        more: Elements | None,
         indices: NDArray[np.int64],
         start: NDArray[np.int64],
         length: NDArray[np.int64],
         threads: int,
-    ) -> Elements:
-        out = self.empty(len(length))
-        place = np.argsort(-length, kind="stable")
-        start, length = start[place], length[place]
+    ) -> None:
+        """out[places[u]] = the product of length[u] rows from start[u] on: neighbours of like length share a vector."""
+        order = np.argsort(-length, kind="stable")
+        start, length, places = start[order], length[order], places[order]
 
         def task(i: int, j: int) -> None:
-            self._native.products(out, x, indices, start[i:j], length[i:j], place[i:j])
+            self._native.products(out, x, more, indices, start[i:j], length[i:j], places[i:j])
 
         run(task, even_spans(length + 1, threads, self._native.lanes), threads)
-        return out
 
     def horner(self, x: Elements, indptr: NDArray[np.integer], shift_bits: int, n_jobs: int = 1) -> Elements:
         """out[s]: acc = x[i0], then acc = acc ** (2**shift_bits) * x[i] for the further i in indptr[s]..indptr[s+1].
@@ -508,16 +541,22 @@ class CrtRings:
         Raises ValueError naming the first ciphertext that is not a unit.
         """
         x = self.n._checked(x)
+        threads = thread_count(n_jobs)
+        parts = spans(len(x), 4 * threads, self.n._native.lanes)
+
+        def half(part: int, factor: int) -> tuple[Words, int]:
+            start, stop = parts[part]
+            message, good = self._message(self._factors[factor], x[start:stop])
+            return message, start + good if good < stop - start else len(x)
+
+        # The two factors of a part are work for two threads, so few ciphertexts keep them as busy as many.
+        halves = run(half, [(part, factor) for part in range(len(parts)) for factor in (0, 1)], threads)
+        bad = min(good for _, good in halves)
+        if bad < len(x):
+            raise ValueError(f"ciphertext {bad} is not a unit modulo the square of the key's modulus")
         out = np.zeros((len(x), self.n.words), dtype=np.uint64)
-
-        def task(i: int, j: int) -> None:
-            (mp, good_p), (mq, good_q) = (self._message(f, x[i:j]) for f in self._factors)
-            if min(good_p, good_q) < j - i:
-                bad = i + min(good_p, good_q)
-                raise ValueError(f"ciphertext {bad} is not a unit modulo the square of the key's modulus")
+        for (i, j), (mp, _), (mq, _) in zip(parts, halves[::2], halves[1::2], strict=True):
             self.p._native.garner(out[i:j], mp, mq, self._q, self._q_inv_r, self.n.words)
-
-        self.n._split(task, len(x), n_jobs)
         return out
 
     def _message(self, f: _Factor, x: Elements) -> tuple[Words, int]:

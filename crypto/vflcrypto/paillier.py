@@ -142,7 +142,9 @@ class PublicKey:
         """
         check_noise(noise)
         plain = encode(values, fraction_bits=fraction_bits, bound=bound, capacity=self.capacity)
-        elements = _encrypt(self, plain.words, lambda count: self.blinder.draw(count, noise, n_jobs), n_jobs)
+        elements = _encrypt(
+            self, plain.words, lambda count, jobs: self.blinder.draw(count, noise, jobs), n_jobs
+        )
         return CiphertextArray(
             self,
             elements,
@@ -170,7 +172,7 @@ class PublicKey:
         """
         check_noise(noise)
         rows, shape = _checked_words(words, bound, self.capacity)
-        elements = _encrypt(self, rows, lambda count: self.blinder.draw(count, noise, n_jobs), n_jobs)
+        elements = _encrypt(self, rows, lambda count, jobs: self.blinder.draw(count, noise, jobs), n_jobs)
         return CiphertextArray(
             self,
             elements,
@@ -307,7 +309,7 @@ class PrivateKey:
         """
         plain = encode(values, fraction_bits=fraction_bits, bound=bound, capacity=self.public_key.capacity)
         elements = _encrypt(
-            self.public_key, plain.words, lambda count: self.blinder.draw(count, WIDE, n_jobs), n_jobs
+            self.public_key, plain.words, lambda count, jobs: self.blinder.draw(count, WIDE, jobs), n_jobs
         )
         return CiphertextArray(
             self.public_key,
@@ -322,7 +324,7 @@ class PrivateKey:
         """PublicKey.encrypt_words by the owner's path: always WIDE."""
         rows, shape = _checked_words(words, bound, self.public_key.capacity)
         elements = _encrypt(
-            self.public_key, rows, lambda count: self.blinder.draw(count, WIDE, n_jobs), n_jobs
+            self.public_key, rows, lambda count, jobs: self.blinder.draw(count, WIDE, jobs), n_jobs
         )
         return CiphertextArray(
             self.public_key, elements, shape=shape, encoding=FixedPoint(), bound=bound, freshness=WIDE
@@ -490,20 +492,22 @@ def _two_safe_primes(bits: int) -> tuple[int, int]:
     return p, q
 
 
-def _encrypt(key: PublicKey, words: Words, draw: Callable[[int], Elements], n_jobs: int) -> Elements:
+def _encrypt(key: PublicKey, words: Words, draw: Callable[[int, int], Elements], n_jobs: int) -> Elements:
     """(1 + m n) times noise. Every thread does its share from the first random bit on, a chunk at a time so that little
     memory is needed beside the result."""
     ring, step = key.ring, wire.chunk_size(key.ring)
     out = np.empty((len(words), 2 * ring.words), dtype=np.uint64)
+    threads = thread_count(n_jobs)
+    shares = spans(len(words), threads, SHARED_ROWS)
+    inside = threads if len(shares) == 1 else 1
 
     def task(start: int, stop: int) -> None:
         for first in range(start, stop, step):
             last = min(first + step, stop)
             messages = wide.residues(words[first:last], key.n)
-            out[first:last] = ring.mul_one_plus_mk(draw(last - first), messages)
+            out[first:last] = ring.mul_one_plus_mk(draw(last - first, inside), messages)
 
-    threads = thread_count(n_jobs)
-    run(task, spans(len(words), threads, SHARED_ROWS), threads)
+    run(task, shares, threads)
     return out
 
 

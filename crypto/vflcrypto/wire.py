@@ -7,12 +7,12 @@ for, so equal shapes give equal lengths. Nothing is allocated before the lengths
 """
 
 import struct
-from io import BytesIO
 from math import gcd, prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .batches import run, thread_count
 from .encoding import FixedPoint
 from .errors import DamagedCiphertextError, KeyMismatchError, NotFreshError
 from .kernels import Elements, Ring
@@ -37,25 +37,25 @@ def chunk_size(ring: Ring) -> int:
     return max(64, _CHUNK_BYTES // (ring.row_bytes) // 8 * 8)
 
 
-def to_bytes(array: "CiphertextArray") -> bytes:
+def to_bytes(array: "CiphertextArray", n_jobs: int = 1) -> bytes:
     """The array as bytes; NotFreshError unless it is fresh or exactly as received."""
     if array.freshness is None and not array.received:
         raise NotFreshError(
             "this array was computed from other ciphertexts and is not freshly blinded: "
             "call rerandomize() before it leaves (the key owner could tell what was combined)"
         )
-    return unchecked_bytes(array)
+    return unchecked_bytes(array, n_jobs)
 
 
-def unchecked_bytes(array: "CiphertextArray") -> bytes:
+def unchecked_bytes(array: "CiphertextArray", n_jobs: int = 1) -> bytes:
     """The array as bytes whether fresh or not; for use inside one party only."""
     ring = array.public_key.ring
-    out = BytesIO()
-    out.write(_header(array))
-    step = chunk_size(ring)
-    for start in range(0, array.size, step):
-        out.write(ring.to_bytes(array.elements[start : start + step]))
-    return out.getvalue()
+    parts = run(
+        lambda start, stop: ring.to_bytes(array.elements[start:stop]),
+        _chunks(array.size, ring),
+        thread_count(n_jobs),
+    )
+    return b"".join([_header(array), *parts])
 
 
 def _header(array: "CiphertextArray") -> bytes:
@@ -75,7 +75,9 @@ def _header(array: "CiphertextArray") -> bytes:
     return head + shape + array.bound.to_bytes(8 * key.ring.words, "little")
 
 
-def from_bytes(data: bytes | bytearray | memoryview, public_key: "PublicKey") -> "CiphertextArray":
+def from_bytes(
+    data: bytes | bytearray | memoryview, public_key: "PublicKey", n_jobs: int = 1
+) -> "CiphertextArray":
     """Read and check an array. It is not fresh, but may be sent on unchanged.
 
     Raises
@@ -109,7 +111,7 @@ def from_bytes(data: bytes | bytearray | memoryview, public_key: "PublicKey") ->
         )
     return CiphertextArray(
         public_key,
-        _read_elements(view[start:], count, ring),
+        _read_elements(view[start:], count, ring, n_jobs),
         shape=shape,
         encoding=encoding,
         bound=bound,
@@ -179,21 +181,29 @@ def _read_shape_and_bound(
     return shape, bound, start + bound_bytes
 
 
-def _read_elements(payload: memoryview, count: int, ring: Ring) -> Elements:
+def _chunks(count: int, ring: Ring) -> list[tuple[int, int]]:
+    step = chunk_size(ring)
+    return [(start, min(start + step, count)) for start in range(0, count, step)]
+
+
+def _read_elements(payload: memoryview, count: int, ring: Ring, n_jobs: int) -> Elements:
     """Plain integers to elements, each checked to lie in (0, n^2) and to be invertible."""
-    width, step = ring.row_bytes, chunk_size(ring)
+    width = ring.row_bytes
     elements = np.empty((count, 2 * ring.words), dtype=np.uint64)
-    for start in range(0, count, step):
-        stop = min(start + step, count)
+
+    def read(start: int, stop: int) -> None:
+        part = payload[start * width : stop * width]
         try:
             # bytes(): the kernels want aligned memory, and a payload may begin anywhere.
-            elements[start:stop] = ring.from_bytes(bytes(payload[start * width : stop * width]), stop - start)
+            elements[start:stop] = ring.from_bytes(bytes(part), stop - start)
         except ValueError:
-            index = start + _first_too_large(payload[start * width : stop * width], ring)
+            index = start + _first_too_large(part, ring)
             raise DamagedCiphertextError(
                 f"ciphertext {index} is not below the square of the modulus"
             ) from None
-    check_units(ring, elements)
+
+    run(read, _chunks(count, ring), thread_count(n_jobs))
+    check_units(ring, elements, n_jobs)
     return elements
 
 
@@ -203,13 +213,14 @@ def _first_too_large(payload: memoryview, ring: Ring) -> int:
     return next(index for index, value in enumerate(values) if value >= ring.modulus**2)
 
 
-def check_units(ring: Ring, elements: Elements) -> None:
+def check_units(ring: Ring, elements: Elements, n_jobs: int = 1) -> None:
     """One gcd for the whole batch: every ciphertext must be coprime to n. Zero is caught here too."""
     count = len(elements)
     if count == 0:
         return
     ends = np.array([0, count], dtype=np.int64)
-    product = ring.to_ints(ring.product_segments(elements, ends, np.arange(count, dtype=np.int64)))[0]
+    everything = np.arange(count, dtype=np.int64)
+    product = ring.to_ints(ring.product_segments(elements, ends, everything, n_jobs=n_jobs))[0]
     if gcd(product, ring.modulus) == 1:
         return
     for index in range(count):

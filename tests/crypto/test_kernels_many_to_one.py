@@ -60,6 +60,37 @@ def test_unused_indices_before_and_after_the_segments_are_ignored(backend):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("lengths", LENGTHS.values(), ids=LENGTHS.keys())
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_layers_read_rows_and_earlier_results_and_write_only_their_places(backend, lengths, n_jobs):
+    ring = Ring(modulus(100), backend=backend)
+    values, x = filled(ring, 20, 1)
+    earlier, out = filled(ring, len(lengths) + 9, 2)
+    before = out.copy()
+    places = np.random.default_rng(3).permutation(len(out))[: len(lengths)]
+    untouched = np.setdiff1d(np.arange(len(out)), places)
+    readable = np.concatenate([np.arange(len(x)), len(x) + untouched])
+    indptr, indices = segments(lengths, len(readable))
+    ring.product_layer(out, places, x, indptr, readable[indices], n_jobs)
+    both = np.array(values + earlier, dtype=object)
+    expected = expected_products(both[readable].tolist(), indptr, indices, ring.modulus**2)
+    assert ring.to_ints(np.ascontiguousarray(out[places])) == expected
+    assert (out[untouched] == before[untouched]).all()
+
+
+def test_layers_outside_their_arrays_are_refused():
+    ring = Ring(modulus(100))
+    _, x = filled(ring, 5, 1)
+    _, out = filled(ring, 3, 2)
+    for index in (-1, 8):
+        with pytest.raises(ValueError, match=f"index {index} at position 0 is out of range for 8 rows"):
+            ring.product_layer(out, np.array([0]), x, np.array([0, 1]), np.array([index]))
+    for place in (-1, 3):
+        with pytest.raises(ValueError, match="segment 0"):
+            ring.product_layer(out, np.array([place]), x, np.array([0, 1]), np.array([0]))
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("shift", [0, 1, 7, 64])
 @pytest.mark.parametrize("lengths", [[], [0], [1], [4] * 9, [3, 0, 1, 5, 2, 2, 2, 1, 4, 1, 3]], ids=str)
 @pytest.mark.parametrize("backend", BACKENDS)

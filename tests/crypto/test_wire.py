@@ -12,7 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from insecure_keys import insecure_key
 
-from vflcrypto import CiphertextArray, DamagedCiphertextError, KeyMismatchError, NotFreshError, plan_packing
+from vflcrypto import (
+    CiphertextArray,
+    DamagedCiphertextError,
+    KeyMismatchError,
+    NotFreshError,
+    plan_packing,
+    wire,
+)
 
 KEY = insecure_key("INSECURE_TEST_KEY_512")
 PUBLIC = KEY.public_key
@@ -38,6 +45,14 @@ def test_arrays_survive_the_round_trip(key, values):
         again = CiphertextArray.from_bytes(c.to_bytes(), key.public_key)
         assert (again.shape, again.encoding, again.bound) == (c.shape, c.encoding, c.bound)
         np.testing.assert_array_equal(key.decrypt(again), np.asarray(values))
+
+
+def test_bytes_do_not_depend_on_threads(key):
+    many = key.encrypt(np.arange(wire.chunk_size(PUBLIC.ring) * 2 + 1))
+    data = many.to_bytes()
+    assert many.to_bytes(n_jobs=3) == data
+    again = CiphertextArray.from_bytes(data, key.public_key, n_jobs=3)
+    assert (again.elements == many.elements).all()
 
 
 def test_packed_rows_and_sums_survive_without_telling_the_fullest_bin(key):
