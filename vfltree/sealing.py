@@ -7,9 +7,12 @@ carry the same integers, so a run without encryption gives the same trees, bit f
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
+
 import numpy as np
 
 from vflcrypto import CiphertextArray, CryptoError, PackingPlan, PrivateKey, PublicKey, plan_packing
+from vflcrypto.kernels import thread_count
 from vflcrypto.layers import sum_in_layers
 from vflparty import Ledger, RemoteProtocolError
 
@@ -48,13 +51,13 @@ class PaillierSealer:
         """gradients, hessians : int64 (n_rows, n_outputs). Returns the bytes of (n_rows, per_row) ciphertexts."""
         rows = self._plan.encrypt(self._private_key, gradients, hessians, n_jobs=self._n_jobs)
         self._ledger.count("encryptions", rows.size)
-        return rows.to_bytes()
+        return rows.to_bytes(self._n_jobs)
 
     def open(self, sums: bytes, n_values: int) -> np.ndarray:
         """Returns int64 (n_values, 2, n_outputs). Raises CryptoError or ValueError on anything but an honest reply."""
         if n_values == 0:
             return np.zeros((0, 2, self._plan.n_outputs), dtype=np.int64)
-        reply = CiphertextArray.from_bytes(sums, self._private_key.public_key)
+        reply = CiphertextArray.from_bytes(sums, self._private_key.public_key, self._n_jobs)
         words = self._private_key.decrypt_words(reply, n_jobs=self._n_jobs)
         self._ledger.count("decryptions", reply.size)
         return np.stack(self._plan.unpack(words, n_values), axis=1)
@@ -96,7 +99,7 @@ class PaillierSummer:
         expected = (n_rows, self._plan.ciphertexts_per_row)
         try:
             with self._ledger.phase("check ciphertexts"):
-                received = CiphertextArray.from_bytes(payload, self._public_key)
+                received = CiphertextArray.from_bytes(payload, self._public_key, self._n_jobs)
             if received.shape != expected or received.encoding != self._plan:
                 raise ValueError(f"expected {expected} ciphertexts packed as agreed, got {received!r}")
         except (ValueError, CryptoError) as error:
@@ -113,17 +116,25 @@ class PaillierSummer:
         n_values = plan.n_values
         if n_values == 0:
             return b""
-        with self._ledger.phase("bin sums"):
-            sums = sum_in_layers(self._rows, n_values, plan.batches, n_jobs=self._n_jobs)
-        with self._ledger.phase("compress"):
-            joined = self._plan.compress(sums, n_jobs=self._n_jobs)
-        with self._ledger.phase("blind"):
-            reply = joined.rerandomize(noise="wide", n_jobs=self._n_jobs)
         per_row = self._plan.ciphertexts_per_row
+        n_replies = -(-n_values * per_row // self._plan.values_per_reply)
+        with self._noise_ahead(n_replies):
+            with self._ledger.phase("bin sums"):
+                sums = sum_in_layers(self._rows, n_values, plan.batches, n_jobs=self._n_jobs)
+            with self._ledger.phase("compress"):
+                joined = self._plan.compress(sums, n_jobs=self._n_jobs)
+            with self._ledger.phase("blind"):
+                reply = joined.rerandomize(noise="wide", n_jobs=self._n_jobs)
         self._ledger.count("additions", plan.n_multiplications * per_row)
         self._ledger.count("squarings", (n_values * per_row - reply.size) * self._plan.value_bits)
         self._ledger.count("blindings", reply.size)
         return reply.to_bytes()
+
+    def _noise_ahead(self, count: int) -> AbstractContextManager[object]:
+        """The noise of a reply needs no sums: a thread makes it where adding leaves a core idle."""
+        if thread_count(self._n_jobs) == 1:
+            return nullcontext()
+        return self._public_key.blinding_pool(count)
 
 
 def _plain_bytes(values: np.ndarray) -> bytes:
