@@ -17,6 +17,9 @@ pytestmark = [
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "max_delta_step": {"max_delta_step": 0.3},
+    "bytree": {"colsample_bytree": 0.5},
+    "bylevel": {"colsample_bytree": 0.9, "colsample_bylevel": 0.3},
+    "one column": {"colsample_bytree": 0.01, "subsample": 0.8},
     "goss": {"sampling_method": "goss", "top_rate": 0.3, "other_rate": 0.2},
 }
 option = pytest.mark.parametrize("name", OPTIONS)

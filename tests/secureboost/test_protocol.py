@@ -171,6 +171,29 @@ class TestWhatAPassivePartyRefuses:
         with pytest.raises(RemoteProtocolError, match="candidates"):
             started().receive(replace(record(), candidates=np.array([0, 2], np.int32)))
 
+    @pytest.mark.parametrize("slots", [[1, 0], [0, 0], [2], [-1]])
+    def test_slots_to_be_summed_that_do_not_exist_or_come_twice(self, slots):
+        message = replace(gradients(), slots=np.array(slots, np.int32))
+        with pytest.raises(RemoteProtocolError, match="ascending, and summed so far"):
+            joined()[0].receive(message)
+
+    def test_slots_that_were_let_go_before(self):
+        party, _ = joined()
+        party.receive(replace(gradients(), slots=np.array([1], np.int32)))
+        with pytest.raises(RemoteProtocolError, match="ascending, and summed so far"):
+            party.receive(replace(half_split(), slots=np.array([0], np.int32)))
+        with pytest.raises(RemoteProtocolError, match="none of the 1 that are summed"):
+            party.receive(record(slot=0))
+
+    def test_nothing_more_in_a_round_without_features(self):
+        party, _ = joined()
+        answer = party.receive(replace(gradients(), slots=np.zeros(0, np.int32), gradients=b""))
+        assert (answer.n_values, answer.sums, answer.present.size) == (0, b"", 0)
+        for message in (half_split(), record(), gradients(0)):
+            with pytest.raises(RemoteProtocolError):
+                party.receive(message)
+        party.receive(gradients(1))
+
     def test_a_node_recorded_twice(self):
         party = started()
         party.receive(record())

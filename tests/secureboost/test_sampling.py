@@ -83,10 +83,10 @@ class TestColumns:
         settings = BoostSettings(colsample_bylevel=0.3, max_depth=5)
         sample = draw_columns(settings, 3, 1, (5, 20))
         for party in range(2):
-            needed = [set(sample.needed(depth, party).tolist()) for depth in range(5)]
+            needed = [set(sample.summed(depth)[party].tolist()) for depth in range(5)]
             assert all(later <= earlier for earlier, later in pairwise(needed))
-            assert needed[-1] == set(sample.at(4, party).tolist())
-            assert all(set(sample.at(depth, party).tolist()) <= needed[depth] for depth in range(5))
+            assert needed[-1] == set(sample.at(4)[party].tolist())
+            assert all(set(sample.at(depth)[party].tolist()) <= needed[depth] for depth in range(5))
 
     def test_one_column_is_always_drawn(self):
         settings = BoostSettings(colsample_bytree=0.01, colsample_bylevel=0.01, max_depth=2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -29,6 +30,7 @@ class Settings:
     base_score: float | None = None
     n_jobs: int = 1
     categories: CategoryRules = field(default_factory=CategoryRules)
+    drawn: Callable[[int, int], np.ndarray] | None = None  # tree, depth -> columns that may split nodes there
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,8 @@ def grow(binned, mapper, q: Quantized, k: int, number: int, settings: Settings, 
                 hist[..., 0], hist[..., 1], total_g, total_h, g_unit, h_unit, rules,
                 mapper.n_categories, settings.categories,
             )  # fmt: skip
+            if settings.drawn is not None:
+                best.gain[:, np.setdiff1d(np.arange(hist.shape[1]), settings.drawn(number, depth))] = 0
             choice = choose([best], rules)
             split = np.flatnonzero(choice.party >= 0)
         else:

@@ -14,7 +14,7 @@ from vflparty.modelfile import FilePath
 
 from ..bin_sums import count_bins, fullest_bins
 from ..binning import BinMapper
-from ..joint_cells import MergeTree, find_trees, plan_sums, single_features
+from ..joint_cells import MergeTree, find_trees, plan_sums, single_features, trees_of
 from ..rows import rows_digest
 from ..sealing import Summer
 from ..tree import RecordTable
@@ -43,11 +43,18 @@ class OpenRound:
     number: int
     level: int
     feature_order: np.ndarray  # slot -> column, secret
-    binned: np.ndarray  # (n_rows, n_slots): bins, columns in that order
-    trees: tuple[MergeTree, ...]  # slots to be summed together
+    slots: np.ndarray  # ascending: those that are summed
+    binned: np.ndarray  # (n_rows, len(slots)): bins, columns in that order
+    trees: tuple[MergeTree, ...]  # places in `slots` to be summed together
     positions: np.ndarray  # row -> its place among the sampled rows, -1 where it was not drawn
     open_nodes: dict[int, np.ndarray]  # record id -> rows of the nodes at this level
     own_splits: dict[int, np.ndarray] = field(default_factory=dict)  # masks it has answered at this level
+
+    def narrow(self, slots: np.ndarray) -> None:
+        """From now on sum these slots only."""
+        places = _places(slots, self.slots)
+        self.slots, self.trees = slots, trees_of(self.trees, places)
+        self.binned = np.asfortranarray(self.binned[:, places])
 
     def rows(self, node: int) -> np.ndarray:
         """Rows of an open node."""
@@ -159,7 +166,7 @@ class TreeFollower(Party):
     def on_record_splits(self, msg: RecordSplits) -> SplitsRecorded:
         """SecureBoost, Algorithm 2, step of the owner: keep feature and threshold, tell which rows go left."""
         current = self._current_round(msg.round, msg.level)
-        _check_candidates(msg, len(current.feature_order))
+        _check_candidates(msg, current.slots)
         masks, records = [], []
         for i, node in enumerate(msg.nodes.tolist()):
             chosen = slice(msg.candidates[i], msg.candidates[i + 1])
@@ -185,14 +192,23 @@ class TreeFollower(Party):
             return find_trees(self._binned, self._mapper.n_bins)
 
     def _open_round(
-        self, number: int, trees: Sequence[MergeTree], positions: np.ndarray, nodes: dict[int, np.ndarray]
+        self,
+        number: int,
+        trees: Sequence[MergeTree],
+        positions: np.ndarray,
+        nodes: dict[int, np.ndarray],
+        slots: np.ndarray | None = None,
     ) -> OpenRound:
-        """A round at its roots, under a secret feature order drawn anew. nodes : record id -> rows."""
+        """A round at its roots, under a secret feature order drawn anew.
+
+        nodes : record id -> rows.  slots : those to be summed, ascending; None: all.
+        """
         order = np.random.default_rng([self._seed, number]).permutation(self._features.shape[1])
-        renamed = tuple(tree.renamed(np.argsort(order)) for tree in trees)
-        return OpenRound(
-            number, 0, order, np.asfortranarray(self._binned[:, order]), renamed, positions, nodes
-        )
+        everything = np.arange(len(order))
+        slots = everything if slots is None else everything[_places(slots, everything)]
+        columns = order[slots]
+        binned = np.asfortranarray(self._binned[:, columns])
+        return OpenRound(number, 0, order, slots, binned, trees_of(trees, columns), positions, nodes)
 
     def _sum_nodes(self, rows_by_node: list[np.ndarray]) -> Histograms:
         current = self._round
@@ -256,8 +272,15 @@ class TreeFollower(Party):
         return self._round
 
 
-def _check_candidates(msg: RecordSplits, n_slots: int) -> None:
-    """The bounds of the candidates fit, and every slot is one of this party's."""
+def _places(slots: np.ndarray, known: np.ndarray) -> np.ndarray:
+    """Where these slots stand among those known; both ascend."""
+    if (np.diff(slots) <= 0).any() or not np.isin(slots, known).all():
+        raise RemoteProtocolError("slots to be summed must be ascending, and summed so far")
+    return np.searchsorted(known, slots)
+
+
+def _check_candidates(msg: RecordSplits, slots: np.ndarray) -> None:
+    """The bounds of the candidates fit, and every slot is one that is summed."""
     bounds_fit = (
         len(msg.candidates) == len(msg.nodes) + 1
         and msg.candidates[0] == 0
@@ -266,5 +289,5 @@ def _check_candidates(msg: RecordSplits, n_slots: int) -> None:
     )
     if not bounds_fit:
         raise RemoteProtocolError("candidates of the splits do not fit their bounds")
-    if ((msg.slots < 0) | (msg.slots >= n_slots)).any():
-        raise RemoteProtocolError(f"a split names a slot outside 0..{n_slots - 1}")
+    if not np.isin(msg.slots, slots).all():
+        raise RemoteProtocolError(f"a split names a slot that is none of the {len(slots)} that are summed")

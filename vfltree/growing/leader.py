@@ -69,6 +69,8 @@ class TreeLeader(Leader):
 
     _limits: SumLimits
     _sealer: Sealer
+    # Per party, the active one first, the slots that nodes hold sums of, ascending; None: all features.
+    _shown: tuple[np.ndarray, ...] | None = None
 
     def __init__(
         self,
@@ -168,6 +170,23 @@ class TreeLeader(Leader):
                 raise RemoteProtocolError(f"all {len(mask)} rows of a split node go the same way", party)
         return {split.node.record: mask for split, mask in zip(group, masks, strict=True)}
 
+    def _show_only(self, slots: tuple[np.ndarray, ...], divisions: list[Division]) -> None:
+        """From now on nodes hold sums of these slots: what is left out goes from the parents of these divisions."""
+        assert self._shown is not None
+        kept = [np.searchsorted(before, now) for before, now in zip(self._shown, slots, strict=True)]
+        for division in divisions:
+            sums = division.parent.histograms
+            division.parent.histograms = [of[places] for of, places in zip(sums, kept, strict=True)]
+        self._shown = slots
+
+    def _summing_parties(self) -> list[str]:
+        """Passive parties some of whose features are summed."""
+        if self._shown is None:
+            return list(self._passive)
+        return [
+            party for party, slots in zip(self._passive, self._shown[OWN + 1 :], strict=True) if len(slots)
+        ]
+
     def _open_children(self, current: Growing, level: int, division: Division) -> list[Node]:
         """The children that may be split; the others become leaves."""
         open_children = []
@@ -186,12 +205,17 @@ class TreeLeader(Leader):
         An answer holds the sums of each node, in order; at level 0 once for all, since the roots share them.
         """
         with self.ledger.phase("own histograms"):
-            own = current.own_histograms(nodes, self._binned, self._mapper.n_bins, self._growth.n_jobs)
+            binned = self._binned if self._shown is None else self._binned[:, self._shown[OWN]]
+            own = current.own_histograms(nodes, binned, self._mapper.n_bins, self._growth.n_jobs)
         totals = np.stack([node.total for node in nodes])
         outputs = np.array([node.output for node in nodes])
         sources = np.arange(len(nodes)) if level else np.zeros(len(nodes), dtype=np.int64)
         foreign = []
         for party in self._passive:
+            if party not in answers:  # nothing of it is summed
+                shape = (len(nodes), 0, self._shapes[party][1], totals.shape[1])
+                foreign.append(np.zeros(shape, dtype=np.int64))
+                continue
             answer = answers[party]
             assert isinstance(answer, Histograms)
             _check_place(answer, current.number, level, party)
@@ -211,7 +235,10 @@ class TreeLeader(Leader):
 
         totals : int64 (n_nodes, n_values).  sources, outputs : (n_nodes,), see `expand_histograms`.
         """
-        shape = (int(sources.max()) + 1, *self._shapes[party])
+        n_features, n_bins = self._shapes[party]
+        if self._shown is not None:
+            n_features = len(self._shown[1 + self._passive.index(party)])
+        shape = (int(sources.max()) + 1, n_features, n_bins)
         present = unpack_present(answer.present, answer.fullest, shape)
         n_values = int(present.sum()) - answer.fullest.size
         if answer.n_values != n_values:

@@ -67,7 +67,7 @@ class RecordSplits(Message, answer="SplitsRecorded"):
     level: int
     nodes: NDArray[np.int64]  # int64 (n_splits,): record ids
     candidates: NDArray[np.int32]  # int32 (n_splits + 1,): bounds in the three arrays below
-    slots: NDArray[np.int32]  # int32: numbers in the secret order
+    slots: NDArray[np.int32]  # int32: numbers in the secret order of all features
     bins: NDArray[np.int32]  # int32: the split is "bin <= this one goes left"
     missing_left: NDArray[np.bool_]  # bool
 
@@ -93,6 +93,7 @@ class SumChildren(Message, answer="Histograms"):
     level: int  # of the children
     nodes: NDArray[np.int64]  # int64 (n_splits,): record ids of the parents
     left: NDArray[np.uint8]  # uint8, packed bits
+    slots: NDArray[np.int32] | None = None  # int32, ascending: to be summed from here on; None: as before
 
 
 @dataclass(frozen=True)

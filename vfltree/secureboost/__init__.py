@@ -17,7 +17,8 @@ passive  which rows are in each node that is summed and go     labels, gradients
          left at splits above the last level; its own winning  parameters of trees, features of others
          splits; numbers of rounds, outputs (classes), rows,
          the depth; which rows a round was trained on (with
-         sampling_method="goss": which have large gradients)
+         sampling_method="goss": which have large gradients),
+         and which of its own features
 ======== ===================================================== ==================================================
 
 What leaks all the same. A passive party can infer labels from row sets, often well: rows that trees keep together tend

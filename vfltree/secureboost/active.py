@@ -29,7 +29,7 @@ from .messages import (
     TrainingEnded,
 )
 from .nodes import BoostRound
-from .sampling import draw_rows
+from .sampling import ColumnSample, draw_columns, draw_rows, samples_columns
 from .settings import BoostSettings
 
 Steps = Generator[Round, Round, list[Node]]
@@ -53,6 +53,8 @@ class ActiveParty(TreeLeader):
 
     setup_message = ActiveSetup
     result_message = ActiveResult
+
+    _columns: ColumnSample | None = None  # of the round in progress; None: all
 
     def __init__(
         self,
@@ -154,16 +156,36 @@ class ActiveParty(TreeLeader):
             sample = draw_rows(self._settings, self._seed, number, g)
             quantized = sample.quantize(g, h, self._fraction_bits)
         current = BoostRound(
-            number, quantized, sample.mask(len(raw)), raw, self._rules, self._settings.learning_rate
-        )
+            number, quantized, sample.mask(len(raw)), raw, self._rules, self._settings.learning_rate,
+            self._columns,
+        )  # fmt: skip
         return current, sample.rows
+
+    def _draw_columns(self, number: int) -> None:
+        """The columns of a round, and what is summed of them at its roots; None: all."""
+        self._columns, self._shown = None, None
+        if samples_columns(self._settings):
+            n_features = [self._features.shape[1], *(self._shapes[party][0] for party in self._passive)]
+            self._columns = draw_columns(self._settings, self._seed, number, n_features)
+            self._shown = self._columns.summed(0)
+
+    def _hand_out(self, number: int, rows: np.ndarray, sealed: bytes) -> Round:
+        """The first messages of a round. A party of whose features none was drawn gets no gradients."""
+        if self._shown is None:
+            return to_all(self._passive, GradientsForRound(number, rows, sealed))
+        nothing = GradientsForRound(number, rows[:0], b"", np.zeros(0, dtype=np.int32))
+        return {
+            party: GradientsForRound(number, rows, sealed, slots) if len(slots) else nothing
+            for party, slots in zip(self._passive, self._shown[1:], strict=True)
+        }
 
     def _grow_round(self, number: int, raw: np.ndarray) -> Generator[Round, Round, list[Tree]]:
         """A tree per output, all of them level by level together; adds their leaf values to `raw`."""
+        self._draw_columns(number)
         current, rows = self._begin_round(number, raw)
         with self.ledger.phase("encrypt"):
             sealed = self._sealer.seal(*current.sampled_gradients)
-        answers = yield to_all(self._passive, GradientsForRound(number, rows, sealed))
+        answers = yield self._hand_out(number, rows, sealed)
         nodes, level = current.roots(), 0
         builders = [node.builder for node in nodes]
         self._attach_histograms(current, level, nodes, answers)
@@ -183,10 +205,32 @@ class ActiveParty(TreeLeader):
             return []
         parents = np.array([division.parent.record for division in asked], dtype=np.int64)
         packed = pack_masks([division.left for division in asked])
-        answers = yield to_all(self._passive, SumChildren(current.number, level, parents, packed))
+        narrowed = self._narrow(level, asked)
+        answers: Round = {}
+        if summing := self._summing_parties():
+            answers = yield {
+                party: SumChildren(current.number, level, parents, packed, narrowed.get(party))
+                for party in summing
+            }
         self._attach_histograms(current, level, [division.smaller for division in asked], answers)
         self._take_siblings(current, level, asked)
         return [child for _, open_children in worth for child in open_children]
+
+    def _narrow(self, level: int, asked: list[Division]) -> dict[str, np.ndarray]:
+        """Let go of slots that no level from here on may be split by.
+
+        Returns the slots that are left to each passive party that has fewer now.
+        """
+        before, columns = self._shown, self._columns
+        if before is None or columns is None:
+            return {}
+        after = columns.summed(level)
+        self._show_only(after, asked)
+        return {
+            party: now
+            for party, was, now in zip(self._passive, before[1:], after[1:], strict=True)
+            if len(now) < len(was)
+        }
 
 
 def make_loss(settings: BoostSettings) -> Loss:

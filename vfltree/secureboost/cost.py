@@ -17,7 +17,7 @@ from vflcrypto.noise import STATISTICAL_BITS
 from ..binning import quantile_cuts
 from ..losses import fraction_bits_for
 from ..sealing import COUNTERS
-from .sampling import n_sampled_rows
+from .sampling import n_drawn, n_sampled_rows
 from .settings import BoostSettings
 
 HALF_SIZE = 0.25  # a product modulo p**2, of one modulo n**2
@@ -30,27 +30,41 @@ class _PassiveShape:
     n_carried: int  # bins that travel, over all features: all but the fullest of each
 
 
-def estimate(settings: BoostSettings, n_rows: int, blocks: Mapping[str, np.ndarray]) -> dict[str, Any]:
+@dataclass(frozen=True)
+class _Sums:
+    """What one passive party sums for one tree, at most: rows times features, values, and in how many messages."""
+
+    n_additions: int
+    n_values: int
+    n_messages: int
+
+
+def estimate(
+    settings: BoostSettings, n_rows: int, blocks: Mapping[str, np.ndarray], n_own: int = 0
+) -> dict[str, Any]:
     """Upper bounds of what `costs_` will say, and seconds on this machine and one thread.
 
-    blocks : passive party -> its features, float64 (n_rows, n_features).
+    blocks : passive party -> its features, float64 (n_rows, n_features).  n_own : features of the active party.
 
-    Trees are taken to be full and each smaller child to hold half its parent's rows; real trees cost less.
+    Trees are taken to be full, each smaller child to hold half its parent's rows, and every column that can be drawn
+    to be drawn from the party in question; real trees cost less.
     """
     plan = plan_packing(n_rows, settings.n_outputs, fraction_bits_for(n_rows), settings.key_bits)
     n_sampled = n_sampled_rows(settings, n_rows)
+    n_drawn_at_most = n_drawn(
+        settings.colsample_bytree, n_own + sum(features.shape[1] for features in blocks.values())
+    )
     counts = dict.fromkeys(COUNTERS, 0)
     counts["encryptions"] = n_sampled * plan.ciphertexts_per_row
     for features in blocks.values():
-        shape = _shape(features, settings.max_bin)
-        for level in range(settings.max_depth):
-            # The root is summed once for all outputs; below it every tree sums its own smaller children.
-            trees = 1 if level == 0 else settings.n_outputs
-            rows = n_sampled if level == 0 else n_sampled // 2
-            nodes = 1 if level == 0 else min(1 << (level - 1), max(1, rows))
-            values = trees * min(nodes * shape.n_carried, rows * shape.n_features) * plan.ciphertexts_per_row
-            replies = -(-values // plan.values_per_reply)
-            counts["additions"] += trees * rows * shape.n_features * plan.ciphertexts_per_row
+        shape = _shape(features, settings.max_bin, n_drawn_at_most)
+        root = _root_sums(shape, n_sampled)
+        below = _sums_below(settings, shape, n_sampled)
+        # The root is summed once for all outputs; below it every tree sums its own smaller children.
+        for sums, trees in [(root, 1), *((sums, settings.n_outputs) for sums in below)]:
+            values = trees * sums.n_values * plan.ciphertexts_per_row
+            replies = -(-values // plan.values_per_reply) + sums.n_messages - 1
+            counts["additions"] += trees * sums.n_additions * plan.ciphertexts_per_row
             counts["squarings"] += values * plan.value_bits
             counts["blindings"] += replies
             counts["decryptions"] += replies
@@ -64,10 +78,38 @@ def estimate(settings: BoostSettings, n_rows: int, blocks: Mapping[str, np.ndarr
     }
 
 
-def _shape(features: np.ndarray, max_bin: int) -> _PassiveShape:
+def _shape(features: np.ndarray, max_bin: int, most: int) -> _PassiveShape:
+    """The columns that cost most, `most` of them."""
     cuts = quantile_cuts(features, max_bin)
     missing = np.isnan(features).any(axis=0)
-    return _PassiveShape(len(cuts), sum(len(column) for column in cuts) + int(missing.sum()))
+    carried = sorted(len(column) + int(holes) for column, holes in zip(cuts, missing, strict=True))
+    return _PassiveShape(min(len(cuts), most), sum(carried[-most:]))
+
+
+def _root_sums(shape: _PassiveShape, n_rows: int) -> _Sums:
+    additions = n_rows * shape.n_features
+    return _Sums(additions, min(shape.n_carried, additions), 1)
+
+
+def _sums_below(settings: BoostSettings, shape: _PassiveShape, n_rows: int) -> list[_Sums]:
+    """Of one tree, level by level; in one where the number of leaves is what bounds it."""
+    levels = []
+    half = n_rows // 2 * shape.n_features  # smaller children of a level
+    for level in range(1, settings.max_depth):
+        nodes = min(1 << (level - 1), max(1, n_rows // 2))
+        levels.append(_Sums(half, min(nodes * shape.n_carried, half), 1))
+    if not settings.max_leaves:
+        return levels
+    n_splits = settings.max_leaves - 1
+    # A tree of L leaves sums at most log2(L) / 2 of its rows: the smaller child has a share p <= 1/2 of its parent's
+    # rows, and 2 p is at most the entropy of (p, 1 - p).
+    depth = min(settings.max_depth - 1, n_splits.bit_length())
+    additions = depth * (n_rows + 1) // 2 * shape.n_features
+    n_messages = n_splits if settings.grow_policy == "lossguide" else len(levels)
+    if not n_splits or not n_messages:
+        return []
+    total = min(n_splits * shape.n_carried, additions, sum(level.n_values for level in levels))
+    return [_Sums(min(additions, sum(level.n_additions for level in levels)), total, n_messages)]
 
 
 def _products(counts: Mapping[str, int], key_bits: int) -> float:

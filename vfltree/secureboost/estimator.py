@@ -153,7 +153,8 @@ class _SecureBoost(SavedByParty, PartitionedEstimator):
         blocks, y = probe._training_blocks(X, y)
         active, *passive = blocks.values()
         _, settings = probe._encode(check_targets(y, active.n_rows))
-        return estimate(settings, active.n_rows, {block.party: block.values for block in passive})
+        features = {block.party: block.values for block in passive}
+        return estimate(settings, active.n_rows, features, active.n_features)
 
     def _settings(self, **objective: Any) -> BoostSettings:
         if self.network not in NETWORKS:

@@ -94,3 +94,7 @@ class GradientsForRound(Message, answer="Histograms"):
     round: int
     rows: NDArray[np.int32]  # int32 (n_sampled,), ascending; empty: all rows
     gradients: bytes  # sealed: ciphertexts (n_sampled, per_row); in the clear int64 (n_sampled, 2, n_outputs)
+    slots: NDArray[np.int32] | None = (
+        None  # int32, ascending: to be summed; None: all. Empty: not in this round,
+    )
+    # there are no rows and no gradients either, and nothing more is asked before the next round

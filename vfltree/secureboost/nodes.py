@@ -9,7 +9,8 @@ from ..growing.numbering import child_ids, round_trees
 from ..histogram import build_histograms
 from ..losses import Quantized
 from ..splitting import BestSplits, SplitRules, best_splits, choose, leaf_values
-from ..tree import TreeBuilder, record_id
+from ..tree import TreeBuilder, heap_depth, record_id, record_parts
+from .sampling import ColumnSample
 
 
 class BoostRound:
@@ -19,6 +20,7 @@ class BoostRound:
     quantized : gradients of all rows; those that were not sampled hold zeros, so that they change no sum.
     sampled : bool (n_rows,).
     raw : float32 or float64 (n_rows, n_outputs), raw scores; every leaf adds its value to its rows, in place.
+    columns : which slots were drawn; None: all of every party.
     """
 
     def __init__(
@@ -29,9 +31,11 @@ class BoostRound:
         raw: np.ndarray,
         rules: SplitRules,
         learning_rate: float,
+        columns: ColumnSample | None = None,
     ) -> None:
         self.number, self.quantized, self.sampled = number, quantized, sampled
         self._raw, self._rules, self._learning_rate = raw, rules, learning_rate
+        self._columns = columns
 
     @property
     def sampled_gradients(self) -> tuple[np.ndarray, np.ndarray]:
@@ -49,10 +53,10 @@ class BoostRound:
 
     def choose_splits(self, nodes: list[Node]) -> list[Split]:
         """The best split of each node over the bins of every party; nodes without one become leaves."""
-        splits: list[Split] = []
-        for output in sorted({node.output for node in nodes}):
-            splits += self._best_of([node for node in nodes if node.output == output])
-        return splits
+        groups: dict[tuple[int, int], list[Node]] = {}
+        for node in nodes:
+            groups.setdefault((node.output, self._depth(node)), []).append(node)
+        return [split for group in sorted(groups) for split in self._best_of(groups[group], group[1])]
 
     def divide(self, split: Split, left: np.ndarray) -> Division:
         """Give a node its children. left : bool, one per row of the node."""
@@ -99,13 +103,15 @@ class BoostRound:
         builder.set_cover(position, self._weight(node))
         return node
 
-    def _best_of(self, nodes: list[Node]) -> list[Split]:
-        """`choose_splits` for nodes of one output."""
+    def _best_of(self, nodes: list[Node], depth: int) -> list[Split]:
+        """`choose_splits` for nodes of one output and depth."""
         units = self._units(nodes[0].output)
         totals = np.stack([node.total for node in nodes])
         bests: list[BestSplits] = []
-        for of_party in zip(*(node.histograms for node in nodes), strict=True):
+        for party, of_party in enumerate(zip(*(node.histograms for node in nodes), strict=True)):
             sums = np.stack(of_party)
+            if self._columns is not None:
+                sums = sums[:, self._columns.places(depth, party)]
             bests.append(
                 best_splits(sums[..., 0], sums[..., 1], totals[:, 0], totals[:, 1], *units, self._rules)
             )
@@ -117,8 +123,14 @@ class BoostRound:
                 self.make_leaf(node)
                 continue
             bins, missing_left = bests[party].bin[i, slots], bests[party].missing_left[i, slots]
+            if self._columns is not None:
+                slots = self._columns.at(depth)[party][slots].astype(np.int64)
             splits.append(Split(node, party, float(choice.gain[i]), slots, bins, missing_left))
         return splits
+
+    @staticmethod
+    def _depth(node: Node) -> int:
+        return int(heap_depth(record_parts(node.record)[1]))
 
     def _weight(self, node: Node) -> float:
         """The node's sum of hessians."""

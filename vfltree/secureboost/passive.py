@@ -76,12 +76,15 @@ class PassiveParty(TreeFollower):
             raise RemoteProtocolError(
                 f"gradients for round {msg.round}, expected round {self._next_round} of {agreed.n_rounds}"
             )
+        if msg.slots is not None and not msg.slots.size:
+            self._round, self._next_round = None, msg.round + 1
+            return _no_sums(msg.round)
         positions, n_sampled = _sample_positions(msg.rows, agreed.n_rows)
         assert self._summer is not None
         self._summer.load(msg.gradients, n_sampled)
         all_rows = np.arange(agreed.n_rows, dtype=np.int32)
         roots = {int(record_id(tree, 1)): all_rows for tree in round_trees(msg.round, agreed.n_outputs)}
-        self._round = self._open_round(msg.round, self._trees, positions, roots)
+        self._round = self._open_round(msg.round, self._trees, positions, roots, msg.slots)
         self._next_round += 1
         return self._sum_nodes([all_rows])  # one for all outputs: their trees share the root
 
@@ -90,6 +93,8 @@ class PassiveParty(TreeFollower):
         agreed, current = self._agreement(), self._current_round(msg.round, msg.level - 1)
         if msg.level >= agreed.max_depth:
             raise RemoteProtocolError(f"level {msg.level} was asked, depth {agreed.max_depth} was agreed")
+        if msg.slots is not None:
+            current.narrow(msg.slots)
         return self._sum_nodes(current.divide(msg))
 
     def on_training_ended(self, msg: TrainingEnded) -> None:
@@ -102,6 +107,11 @@ class PassiveParty(TreeFollower):
         if self._agreed is None:
             raise RemoteProtocolError("training has not been joined")
         return self._agreed
+
+
+def _no_sums(round_: int) -> Histograms:
+    """The answer of a party of whose features none was drawn."""
+    return Histograms(round_, 0, np.zeros(0, np.uint8), np.zeros((1, 0), np.int16), 0, b"")
 
 
 def _sample_positions(rows: np.ndarray, n_rows: int) -> tuple[np.ndarray, int]:

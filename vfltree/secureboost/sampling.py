@@ -101,25 +101,39 @@ class ColumnSample:
     """The columns of a round.
 
     by_level : per depth and party the slots that may split a node there, int32, ascending; party 0 is the active one.
+    narrows : whether nodes are split level by level, so that slots drawn for upper levels alone can be let go.
     """
 
     by_level: tuple[tuple[Slots, ...], ...]
+    narrows: bool
 
-    def at(self, depth: int, party: int) -> Slots:
-        """Slots that may split nodes of this depth."""
-        return self.by_level[depth][party]
+    def at(self, depth: int) -> tuple[Slots, ...]:
+        """Per party the slots that may split nodes of this depth."""
+        return self.by_level[depth]
 
-    def needed(self, depth: int, party: int) -> Slots:
-        """Slots that may split nodes of this depth or below: their sums must not end before.
+    def summed(self, depth: int) -> tuple[Slots, ...]:
+        """Per party the slots that nodes of this depth are summed over: those that may split them or a node below.
 
         A node's larger child is what the smaller one leaves of it, so both need the sums of whatever comes later.
         """
-        return np.unique(np.concatenate([level[party] for level in self.by_level[depth:]])).astype(np.int32)
+        levels = self.by_level[depth if self.narrows else 0 :]
+        return tuple(
+            np.unique(np.concatenate(of_party)).astype(np.int32) for of_party in zip(*levels, strict=True)
+        )
+
+    def places(self, depth: int, party: int) -> Slots:
+        """Where among the slots summed stand those that may split nodes of this depth."""
+        return np.searchsorted(self.summed(depth)[party], self.at(depth)[party]).astype(np.int32)
 
 
 def samples_columns(settings: BoostSettings) -> bool:
     """Whether rounds or levels see only a part of the features."""
     return min(settings.colsample_bytree, settings.colsample_bylevel) < 1
+
+
+def goes_by_level(settings: BoostSettings) -> bool:
+    """Whether all nodes split at a time have one depth; without a limit of leaves, leaf-wise growth does that too."""
+    return settings.grow_policy == "depthwise" or settings.max_leaves == 0
 
 
 def draw_columns(settings: BoostSettings, seed: int, round_: int, n_features: Sequence[int]) -> ColumnSample:
@@ -134,7 +148,8 @@ def draw_columns(settings: BoostSettings, seed: int, round_: int, n_features: Se
     ends = np.cumsum(n_features)
     of_tree = _choice(rng, np.arange(int(ends[-1])), settings.colsample_bytree)
     levels = [_choice(rng, of_tree, settings.colsample_bylevel) for _ in range(settings.max_depth)]
-    return ColumnSample(tuple(_by_party(columns, ends) for columns in levels))
+    by_level = tuple(_by_party(columns, ends) for columns in levels)
+    return ColumnSample(by_level, narrows=goes_by_level(settings))
 
 
 def n_drawn(share: float, n_columns: int) -> int:
