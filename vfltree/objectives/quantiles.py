@@ -110,7 +110,7 @@ class AbsoluteError:
         return QuantileError().raw_from_base(base_score)
 
     def start(self, y: Array, weights: Array | None = None, base_score: float | None = None) -> Scores:
-        median = QuantileError().start(y, weights, base_score)
+        median: Any = QuantileError().start(y, weights, base_score)
         if base_score is not None:
             return median
         # XGBoost averages over its workers even where there is one: times the weight, rounded, and divided by it.
