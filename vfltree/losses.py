@@ -15,10 +15,11 @@ from .objectives.classification import Logistic, Softmax
 from .objectives.custom import CustomLoss
 from .objectives.quantiles import AbsoluteError, QuantileError, quantile
 from .objectives.quantized import FRACTION_BITS, Quantized, fraction_bits_for, quantize
-from .objectives.regression import Poisson, PseudoHuber, SquaredError
+from .objectives.regression import POISSON_DELTA_STEP, Poisson, PseudoHuber, SquaredError
 
 __all__ = [
     "FRACTION_BITS",
+    "POISSON_DELTA_STEP",
     "AbsoluteError",
     "Array",
     "CustomLoss",

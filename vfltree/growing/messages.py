@@ -142,6 +142,7 @@ class ActiveResult(Message):
     gain: NDArray[np.float64]
     cover: NDArray[np.float64]
     records: bytes  # an encoded Records: its own splits
+    objective: str = ""  # by XGBoost's name: says what raw scores mean
 
 
 @dataclass(frozen=True)

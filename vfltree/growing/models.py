@@ -32,12 +32,18 @@ def decode_records(data: bytes) -> RecordTable:
     return record_table(message)
 
 
-def active_result(base_score: np.ndarray, trees: Sequence[Tree], own_splits: RecordTable) -> ActiveResult:
-    """base_score : raw, (n_outputs,)."""
+def active_result(
+    base_score: np.ndarray, trees: Sequence[Tree], own_splits: RecordTable, objective: str = ""
+) -> ActiveResult:
+    """base_score : raw, (n_outputs,).  objective : says what raw scores mean."""
     joint = {name: np.concatenate([getattr(tree, name) for tree in trees]) for name in _TREE_ARRAYS}
     sizes = np.array([tree.n_nodes for tree in trees], dtype=np.int64)
     return ActiveResult(
-        base_score=base_score, sizes=sizes, records=codec.encode(records_message(own_splits)), **joint
+        base_score=base_score,
+        sizes=sizes,
+        records=codec.encode(records_message(own_splits)),
+        objective=objective,
+        **joint,
     )
 
 

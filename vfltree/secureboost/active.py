@@ -16,7 +16,7 @@ from ..growing.leader import SumLimits, TreeLeader
 from ..growing.masks import pack_masks
 from ..growing.models import active_result
 from ..growing.nodes import Division, Node
-from ..losses import Logistic, Loss, Scores, Softmax, SquaredError, fraction_bits_for
+from ..losses import LeafLoss, Scores, fraction_bits_for
 from ..sealing import make_sealer
 from ..splitting import SplitRules
 from ..tree import Tree
@@ -28,7 +28,8 @@ from .messages import (
     SumChildren,
     TrainingEnded,
 )
-from .nodes import BoostRound
+from .nodes import BoostRound, Refit
+from .objectives import make_loss
 from .sampling import ColumnSample, draw_columns, draw_rows, samples_columns
 from .settings import BoostSettings
 
@@ -124,7 +125,7 @@ class ActiveParty(TreeLeader):
             loss = self._loss.value(self._targets, raw, self._weights)
             self.report(f"loss {loss:.4f}", number + 1, settings.n_estimators)
         yield to_all(self._passive, TrainingEnded(settings.n_estimators))
-        return active_result(base_score, trees, self._own_splits)
+        return active_result(base_score, trees, self._own_splits, settings.objective)
 
     def _join(self) -> Generator[Round, Round, None]:
         """Bin the own features, make the key, and learn the shapes of what the others will send."""
@@ -157,7 +158,8 @@ class ActiveParty(TreeLeader):
             quantized = sample.quantize(g, h, self._fraction_bits)
         current = BoostRound(
             number, quantized, sample.mask(len(raw)), raw, self._rules, self._settings.learning_rate,
-            self._columns,
+            self._columns, self._refit(raw),
+            self._refit(raw),
         )  # fmt: skip
         return current, sample.rows
 
@@ -197,6 +199,13 @@ class ActiveParty(TreeLeader):
             nodes = yield from self._sum_children(current, level, divisions)
         return [builder.freeze() for builder in builders]
 
+    def _refit(self, raw: np.ndarray) -> Refit | None:
+        """What finds leaf values anew, for losses that ask for it."""
+        loss = self._loss
+        if not isinstance(loss, LeafLoss):
+            return None
+        return lambda rows, output: loss.leaf_value(self._targets, raw, self._weights, rows, output)
+
     def _sum_children(self, current: BoostRound, level: int, divisions: list[Division]) -> Steps:
         """Sums of the smaller child of each pair, the larger one by subtraction; returns the nodes worth a split."""
         worth = [(division, self._open_children(current, level, division)) for division in divisions]
@@ -231,12 +240,3 @@ class ActiveParty(TreeLeader):
             for party, was, now in zip(self._passive, before[1:], after[1:], strict=True)
             if len(now) < len(was)
         }
-
-
-def make_loss(settings: BoostSettings) -> Loss:
-    """The loss of an objective."""
-    if settings.objective == "binary:logistic":
-        return Logistic(settings.scale_pos_weight)
-    if settings.objective == "multi:softprob":
-        return Softmax(settings.n_classes)
-    return SquaredError()

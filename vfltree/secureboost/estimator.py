@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 from sklearn.base import ClassifierMixin, RegressorMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from vflcrypto import InsecureKeyWarning, kernels
 from vflparty import Ledger, codec, make_network, make_seat, new_training_id
@@ -19,9 +19,10 @@ from vflparty.network import check_timeout
 
 from ..base import PartitionedEstimator, check_targets, party_seeds
 from ..blocks import Block
+from ..callables import name_of
 from ..exceptions import NotEncryptedWarning
 from ..growing.prediction import ActivePredictor
-from ..losses import Logistic, Softmax
+from ..losses import POISSON_DELTA_STEP
 from ..progress import ProgressBar
 from ..saving import SavedByParty
 from ..sealing import COUNTERS
@@ -29,12 +30,12 @@ from .active import ActiveParty
 from .cost import estimate
 from .files import FILE_KIND
 from .messages import ActiveSetup, PassiveSetup, Predicted, PredictionSetup, Records
+from .objectives import check_objective, predictions
 from .passive import PassiveParty
 from .settings import STRONG_KEY_BITS, BoostSettings
+from .weights import weighted_rows
 
 NETWORKS = ("inprocess", "process")
-# Weights are float32 in the losses, as in XGBoost.
-SMALLEST_WEIGHT, LARGEST_WEIGHT_SUM = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)
 LARGEST_TARGET = 1e150  # its square is a double, and so are sums of squares
 _ANSWERS_AT_ONCE = 1 << 27  # a passive party keeps one byte per (record, row) while it predicts
 
@@ -56,7 +57,7 @@ class _SecureBoost(SavedByParty, PartitionedEstimator):
         gamma: float = 0.0,
         min_child_weight: float = 1.0,
         subsample: float = 1.0,
-        max_delta_step: float = 0.0,
+        max_delta_step: float | None = None,
         colsample_bytree: float = 1.0,
         colsample_bylevel: float = 1.0,
         sampling_method: str = "uniform",
@@ -66,6 +67,10 @@ class _SecureBoost(SavedByParty, PartitionedEstimator):
         max_leaves: int = 0,
         scale_pos_weight: float = 1.0,
         base_score: float | None = None,
+        objective: str | Callable[..., Any] | None = None,
+        quantile_alpha: float | Sequence[float] = 0.5,
+        huber_slope: float = 1.0,
+        class_weight: Mapping[Any, float] | str | None = None,
         partition: Mapping[str, Any] | None = None,
         encryption: str = "paillier",
         key_bits: int = 3072,
@@ -95,6 +100,10 @@ class _SecureBoost(SavedByParty, PartitionedEstimator):
         self.max_leaves = max_leaves
         self.scale_pos_weight = scale_pos_weight
         self.base_score = base_score
+        self.objective = objective
+        self.quantile_alpha = quantile_alpha
+        self.huber_slope = huber_slope
+        self.class_weight = class_weight
         self.partition = partition
         self.encryption = encryption
         self.key_bits = key_bits
@@ -113,7 +122,7 @@ class _SecureBoost(SavedByParty, PartitionedEstimator):
 
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Any:
         """Check, seat, train, gather."""
-        self._settings(**self._objective_defaults())  # parameters first: the cheapest check
+        self._default_settings()  # parameters first: the cheapest check
         # A fit that fails must not leave the trees of one data set with the labels of another.
         self.__dict__.pop("_active_model", None)
         blocks, y = self._training_blocks(X, y)
@@ -121,9 +130,7 @@ class _SecureBoost(SavedByParty, PartitionedEstimator):
         if n_rows == 0:
             raise ValueError("0 rows to train on")
         y = check_targets(y, n_rows)
-        weights = None
-        if sample_weight is not None:
-            blocks, y, weights = _weighted_rows(blocks, y, sample_weight)
+        blocks, y, weights = weighted_rows(blocks, y, sample_weight, self.class_weight)
         targets, settings = self._encode(y)
         if settings.encryption == "none":
             warnings.warn(
@@ -149,23 +156,37 @@ class _SecureBoost(SavedByParty, PartitionedEstimator):
         All are upper bounds for full trees; without encryption they are what encryption would cost.
         """
         probe = clone(self)
-        probe._settings(**probe._objective_defaults())
+        probe._default_settings()
         blocks, y = probe._training_blocks(X, y)
         active, *passive = blocks.values()
         _, settings = probe._encode(check_targets(y, active.n_rows))
         features = {block.party: block.values for block in passive}
         return estimate(settings, active.n_rows, features, active.n_features)
 
-    def _settings(self, **objective: Any) -> BoostSettings:
+    def _settings(self, default: str, n_classes: int) -> BoostSettings:
+        """Settings with the objective that was asked for, or the default one."""
         if self.network not in NETWORKS:
             raise ValueError(f"network must be one of {NETWORKS}, got {self.network!r}")
         check_timeout(self.timeout)
         if not isinstance(self.verbose, numbers.Integral):
             raise TypeError(f"verbose must be an integer, got {self.verbose!r}")
         own = {name: getattr(self, name) for name in _SHARED_PARAMETERS}
-        return BoostSettings(**own, n_jobs=kernels.thread_count(self.n_jobs), **objective)
+        custom = name_of(self.objective, "objective", self.network) if callable(self.objective) else ""
+        objective = default if custom or self.objective is None else cast("str", self.objective)
+        check_objective(objective, n_classes)
+        if own["max_delta_step"] is None:
+            own["max_delta_step"] = POISSON_DELTA_STEP if objective == "count:poisson" else 0.0
+        return BoostSettings(
+            **own,
+            objective=objective,
+            n_classes=n_classes,
+            custom_objective=custom,
+            quantile_alpha=tuple(np.atleast_1d(self.quantile_alpha).tolist()),
+            n_jobs=kernels.thread_count(self.n_jobs),
+        )
 
-    def _objective_defaults(self) -> dict[str, Any]:
+    def _default_settings(self) -> BoostSettings:
+        """Before y is known: whatever is wrong with parameters shows."""
         raise NotImplementedError
 
     def _train(
@@ -323,31 +344,11 @@ _SHARED_PARAMETERS = [
     "max_leaves",
     "scale_pos_weight",
     "base_score",
+    "huber_slope",
     "encryption",
     "key_bits",
     "allow_weak_key",
 ]
-
-
-def _weighted_rows(
-    blocks: dict[str, Block], y: np.ndarray, sample_weight: Any
-) -> tuple[dict[str, Block], np.ndarray, np.ndarray]:
-    """Blocks, y and weights without rows of weight 0: they enter nothing, not even the bins."""
-    weights = _check_sample_weight(
-        sample_weight, np.empty((len(y), 1)), dtype=np.float64, ensure_non_negative=True
-    )
-    used = weights > 0
-    if not used.any():
-        raise ValueError("every sample weight is 0")
-    low, high = float(weights[used].min()), float(weights.max())
-    if low < SMALLEST_WEIGHT or high * len(weights) > LARGEST_WEIGHT_SUM:
-        raise ValueError(
-            f"sample weights lie between {low:g} and {high:g}, single precision holds weights from "
-            f"{SMALLEST_WEIGHT:g} and sums to {LARGEST_WEIGHT_SUM:g}: scale them"
-        )
-    if used.all():
-        return blocks, y, weights
-    return {party: block.take(used) for party, block in blocks.items()}, y[used], weights[used]
 
 
 class SecureBoostClassifier(ClassifierMixin, _SecureBoost):
@@ -356,9 +357,13 @@ class SecureBoostClassifier(ClassifierMixin, _SecureBoost):
     The same trees as XGBoost's ``tree_method="hist"`` on the same cuts with columns in party order, and bit for bit the
     same trees with and without encryption. Parameters carry XGBoost's names; those of our own, and what differs:
 
+    objective : None chooses "binary:logistic" or "multi:softprob" by the number of classes; either can be named. Or a
+        function f(y, raw) -> (gradients, hessians) of class numbers and raw scores; see docs/training.md.
+    class_weight : dict label -> factor, or "balanced"; multiplies sample_weight.
     colsample_bytree, colsample_bylevel : shares of the features of all parties; a round's trees share the draw.
     sampling_method : "uniform" (with `subsample`), or "goss" as in LightGBM: the `top_rate` of rows with the largest
         gradients and, with more weight, `other_rate` of all rows from the rest. Shows which rows have large gradients.
+    max_delta_step : bound of leaves before the learning rate; None: 0.7 for "count:poisson", else none (0).
     grow_policy : "depthwise", or "lossguide" with `max_leaves`; `max_depth` bounds both, and 0 (no bound) is refused.
     partition : dict party name -> columns; the first party is active. None: two parties, half the columns each.
     encryption : "paillier", or "none" for the same protocol in the clear (warns).
@@ -383,8 +388,8 @@ class SecureBoostClassifier(ClassifierMixin, _SecureBoost):
     Source: Cheng et al., SecureBoost; gain and leaf formulas of XGBoost (Chen and Guestrin 2016).
     """
 
-    def _objective_defaults(self) -> dict[str, Any]:
-        return {"objective": "binary:logistic", "n_classes": 2}
+    def _default_settings(self) -> BoostSettings:
+        return self._settings("binary:logistic", 2)  # any objective of classes suits two
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SecureBoostClassifier:
         """Train.
@@ -402,19 +407,21 @@ class SecureBoostClassifier(ClassifierMixin, _SecureBoost):
         n_classes = len(self.classes_)
         if n_classes < 2:
             raise ValueError(f"y holds 1 class ({self.classes_[0]}); two at least are needed")
-        objective = "binary:logistic" if n_classes == 2 else "multi:softprob"
-        return numbers.astype(np.float64), self._settings(objective=objective, n_classes=n_classes)
+        default = "binary:logistic" if n_classes == 2 else "multi:softprob"
+        return numbers.astype(np.float64), self._settings(default, n_classes)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Raw scores: (n_rows,) for two classes, else (n_rows, n_classes)."""
-        raw = self._predict(X).raw_scores
-        return raw[:, 0] if len(self.classes_) == 2 else raw
+        return self._decision(self._predict(X).raw_scores)
+
+    def _decision(self, raw: np.ndarray) -> np.ndarray:
+        if raw.shape[1] == 2:
+            return raw[:, 1] - raw[:, 0]
+        return raw[:, 0] if raw.shape[1] == 1 else raw
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities, (n_rows, n_classes), columns in the order of `classes_`."""
-        raw = self._predict(X).raw_scores
-        loss = Logistic() if len(self.classes_) == 2 else Softmax(len(self.classes_))
-        return loss.link(raw)
+        return predictions(self._active_model.objective, self._predict(X).raw_scores)
 
     def predict(self, X: Any) -> np.ndarray:
         """Labels, (n_rows,)."""
@@ -423,10 +430,18 @@ class SecureBoostClassifier(ClassifierMixin, _SecureBoost):
 
 
 class SecureBoostRegressor(RegressorMixin, _SecureBoost):
-    """Federated gradient-boosted trees for squared error. Parameters and attributes as `SecureBoostClassifier`."""
+    """Federated gradient-boosted trees for numbers. Parameters and attributes as `SecureBoostClassifier`, and:
 
-    def _objective_defaults(self) -> dict[str, Any]:
-        return {"objective": "reg:squarederror", "n_classes": 1}
+    objective : "reg:squarederror" (None), "reg:absoluteerror", "reg:quantileerror", "reg:pseudohubererror",
+        "count:poisson", or a function of one's own as there.
+    quantile_alpha : of "reg:quantileerror": one level in (0, 1) or several, which are predicted together.
+    huber_slope : of "reg:pseudohubererror": where errors begin to count absolutely.
+    """
+
+    def _default_settings(self) -> BoostSettings:
+        if self.class_weight is not None:
+            raise ValueError(f"class_weight is for classifiers, got {self.class_weight!r}; use sample_weight")
+        return self._settings("reg:squarederror", 1)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SecureBoostRegressor:
         """Train; y : (n_rows,) finite numbers. See `SecureBoostClassifier.fit`."""
@@ -441,8 +456,14 @@ class SecureBoostRegressor(RegressorMixin, _SecureBoost):
                 f"y holds values up to {np.abs(targets).max():g}, their squared errors overflow beyond "
                 f"{LARGEST_TARGET:g}: scale y"
             )
-        return targets, self._settings(**self._objective_defaults())
+        settings = self._default_settings()
+        if settings.objective == "count:poisson" and (targets.min() < 0 or targets.max() <= 0):
+            raise ValueError(
+                f"count:poisson needs y of 0 or more, and one above 0; y lies between {targets.min():g} and "
+                f"{targets.max():g}"
+            )
+        return targets, settings
 
     def predict(self, X: Any) -> np.ndarray:
-        """Predicted values, (n_rows,)."""
-        return self._predict(X).raw_scores[:, 0]
+        """Predicted values, (n_rows,); (n_rows, n_quantiles) for several quantiles."""
+        return predictions(self._active_model.objective, self._predict(X).raw_scores)

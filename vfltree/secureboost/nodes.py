@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from ..growing.nodes import Division, Node, Split
@@ -12,6 +14,9 @@ from ..splitting import BestSplits, SplitRules, best_splits, choose, leaf_values
 from ..tree import TreeBuilder, heap_depth, record_id, record_parts
 from .sampling import ColumnSample
 
+# Sampled rows of a leaf (int32, ascending) and its output -> its value before the learning rate.
+Refit = Callable[[np.ndarray, int], float]
+
 
 class BoostRound:
     """One round: a tree per output, grown together from the same gradients.
@@ -21,6 +26,7 @@ class BoostRound:
     sampled : bool (n_rows,).
     raw : float32 or float64 (n_rows, n_outputs), raw scores; every leaf adds its value to its rows, in place.
     columns : which slots were drawn; None: all of every party.
+    refit : gives the values of leaves in place of the usual formula.
     """
 
     def __init__(
@@ -32,10 +38,11 @@ class BoostRound:
         rules: SplitRules,
         learning_rate: float,
         columns: ColumnSample | None = None,
+        refit: Refit | None = None,
     ) -> None:
         self.number, self.quantized, self.sampled = number, quantized, sampled
         self._raw, self._rules, self._learning_rate = raw, rules, learning_rate
-        self._columns = columns
+        self._columns, self._refit = columns, refit
 
     @property
     def sampled_gradients(self) -> tuple[np.ndarray, np.ndarray]:
@@ -75,12 +82,22 @@ class BoostRound:
         return node.n_sampled >= 2 and self._weight(node) >= 2 * self._rules.min_child_weight
 
     def make_leaf(self, node: Node) -> None:
+        value = self._leaf_value(node) if self._refit is None else self._refitted(node, self._refit)
+        node.builder.set_leaf(node.position, value)
+        self._raw[node.rows, node.output] += np.float64(value)  # in double precision, as prediction adds it
+
+    def _leaf_value(self, node: Node) -> float:
         total_g, total_h = node.total[:1], node.total[1:]
-        value = leaf_values(
-            total_g, total_h, *self._units(node.output), self._rules, self._learning_rate, self._raw.dtype
+        units = self._units(node.output)
+        return float(
+            leaf_values(total_g, total_h, *units, self._rules, self._learning_rate, self._raw.dtype)[0]
         )
-        node.builder.set_leaf(node.position, float(value[0]))
-        self._raw[node.rows, node.output] += value[0]
+
+    def _refitted(self, node: Node, refit: Refit) -> float:
+        """Rounded as XGBoost does: the value, and its product with the learning rate, in the precision of raw."""
+        rounded = self._raw.dtype.type
+        value = rounded(refit(node.rows[self.sampled[node.rows]], node.output))
+        return float(value * rounded(self._learning_rate))
 
     def own_histograms(
         self, nodes: list[Node], binned: np.ndarray, n_bins: int, n_jobs: int

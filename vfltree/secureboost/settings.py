@@ -13,8 +13,8 @@ import numpy as np
 from ..binning import MAX_BINS, MIN_BINS
 from ..growing.numbering import MAX_DEPTH
 from ..sealing import ENCRYPTIONS
+from .objectives import OBJECTIVES
 
-OBJECTIVES = ("binary:logistic", "multi:softprob", "reg:squarederror")
 GROW_POLICIES = ("depthwise", "lossguide")
 SAMPLING_METHODS = ("uniform", "goss")
 STRONG_KEY_BITS = (2048, 3072, 4096)
@@ -49,6 +49,11 @@ class BoostSettings:
     key_bits: int = 3072
     allow_weak_key: bool = False
     n_jobs: int = 1
+    quantile_alpha: tuple[float, ...] = (0.5,)
+    huber_slope: float = 1.0
+    custom_objective: str = (
+        ""  # name of the user's function, see `vfltree.callables`; `objective` is what it replaces
+    )
 
     def __post_init__(self) -> None:
         _check_choice("objective", self.objective, OBJECTIVES)
@@ -63,14 +68,19 @@ class BoostSettings:
         for name, (kind, low, high, low_open) in _RANGES.items():
             _check_range(name, getattr(self, name), kind, low, high, low_open)
         self._check_sampling()
+        if not self.quantile_alpha:
+            raise ValueError("quantile_alpha must hold one number at least")
+        for alpha in self.quantile_alpha:
+            _check_range("quantile_alpha", alpha, numbers.Real, 0, 1, low_open=True)
+            if alpha >= 1:
+                raise ValueError(f"quantile_alpha must lie in (0, 1), got {alpha!r}")
         if self.base_score is not None:
-            open_unit = self.objective == "binary:logistic"
-            low, high = (0.0, 1.0) if open_unit else (-np.inf, np.inf)
-            _check_range("base_score", self.base_score, numbers.Real, low, high, low_open=True)
-            if open_unit and self.base_score >= 1:
-                raise ValueError(f"base_score of {self.objective} must lie in (0, 1), got {self.base_score}")
-        if self.scale_pos_weight != 1 and self.objective != "binary:logistic":
-            raise ValueError(f"scale_pos_weight is for two classes; the objective is {self.objective}")
+            self._check_base_score()
+        if self.scale_pos_weight != 1 and (self.objective != "binary:logistic" or self.custom_objective):
+            name = self.custom_objective or self.objective
+            raise ValueError(
+                f"scale_pos_weight is for two classes by binary:logistic; the objective is {name}"
+            )
         if not self.allow_weak_key and self.key_bits not in STRONG_KEY_BITS and self.encryption != "none":
             raise ValueError(
                 f"key_bits must be one of {STRONG_KEY_BITS}, got {self.key_bits}; "
@@ -93,14 +103,23 @@ class BoostSettings:
     @property
     def n_outputs(self) -> int:
         """Trees per round, and gradients per row."""
+        if self.objective == "reg:quantileerror":
+            return len(self.quantile_alpha)
         return self.n_classes if self.objective == "multi:softprob" else 1
+
+    def _check_base_score(self) -> None:
+        low = 0.0 if self.objective in ("binary:logistic", "count:poisson") else -np.inf
+        _check_range("base_score", self.base_score, numbers.Real, low, np.inf, low_open=True)
+        if self.objective == "binary:logistic" and _as_float(self.base_score) >= 1:
+            raise ValueError(f"base_score of {self.objective} must lie in (0, 1), got {self.base_score}")
 
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self), default=_plain_number)
 
     @classmethod
     def from_json(cls, text: str) -> BoostSettings:
-        return cls(**json.loads(text))
+        fields = json.loads(text)
+        return cls(**{**fields, "quantile_alpha": tuple(fields["quantile_alpha"])})
 
 
 # parameter: kind, lowest, highest, lowest excluded
@@ -122,6 +141,7 @@ _RANGES: dict[str, tuple[type, float, float, bool]] = {
     "other_rate": (numbers.Real, 0, 1, True),
     "max_leaves": (numbers.Integral, 0, np.inf, False),
     "scale_pos_weight": (numbers.Real, 0, np.inf, True),
+    "huber_slope": (numbers.Real, 0, np.inf, True),
     "key_bits": (numbers.Integral, 16, 8192, False),
 }
 

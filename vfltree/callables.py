@@ -1,0 +1,54 @@
+"""Functions of the user's own on their way to the active party's seat: by name, never by their code.
+
+A function at the top level of an importable module is named "module:qualname" and imported again in the party's
+process. Any other (a lambda, one defined in a notebook) can only be used in this process; it is named "here:number".
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+from weakref import WeakValueDictionary
+
+_HERE = "here:"
+_HELD: WeakValueDictionary[str, Any] = WeakValueDictionary()
+
+
+def name_of(function: Callable[..., Any], parameter: str, network: str) -> str:
+    """A name that `find_function` resolves at the seat.
+
+    parameter : of the estimator, for the error.  network : "inprocess", or "process", for which only functions that can
+    be imported will do (ValueError).
+    """
+    module, path = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
+    name = f"{module}:{path}"
+    if module and path and module != "__main__" and "<" not in path and _imported(name) is function:
+        return name
+    if network == "process":
+        raise ValueError(
+            f'{parameter}: {path or type(function).__name__} cannot be imported by name, which network="process" '
+            "needs, as the active party has a process of its own: define it at the top level of a module"
+        )
+    name = f"{_HERE}{id(function):x}"
+    _HELD[name] = function
+    return name
+
+
+def find_function(name: str) -> Callable[..., Any]:
+    """The function of a name; ValueError where there is none."""
+    found = _HELD.get(name) if name.startswith(_HERE) else _imported(name)
+    if not callable(found):
+        raise ValueError(f"there is no function {name} here")
+    return found
+
+
+def _imported(name: str) -> Any:
+    module, _, path = name.partition(":")
+    try:
+        found: Any = importlib.import_module(module)
+        for part in path.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError, ValueError):
+        return None
+    return found
