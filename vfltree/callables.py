@@ -7,6 +7,7 @@ process. Any other (a lambda, one defined in a notebook) can only be used in thi
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable
 from typing import Any
 from weakref import WeakValueDictionary
@@ -23,7 +24,7 @@ def name_of(function: Callable[..., Any], parameter: str, network: str) -> str:
     """
     module, path = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
     name = f"{module}:{path}"
-    if module and path and module != "__main__" and "<" not in path and _imported(name) is function:
+    if module and path and _can_be_found(module) and _imported(name) is function:
         return name
     if network == "process":
         raise ValueError(
@@ -43,12 +44,26 @@ def find_function(name: str) -> Callable[..., Any]:
     return found
 
 
+def _can_be_found(module: str) -> bool:
+    """Whether an import elsewhere would find the module, whatever this process has loaded under its name."""
+    path: Any = None
+    parts = module.split(".")
+    for n in range(1, len(parts) + 1):
+        finders = (getattr(finder, "find_spec", None) for finder in sys.meta_path)
+        specs = (find(".".join(parts[:n]), path) for find in finders if find is not None)
+        spec = next((spec for spec in specs if spec is not None), None)
+        if spec is None:
+            return False
+        path = spec.submodule_search_locations
+    return True
+
+
 def _imported(name: str) -> Any:
     module, _, path = name.partition(":")
     try:
         found: Any = importlib.import_module(module)
         for part in path.split("."):
             found = getattr(found, part)
-    except (ImportError, AttributeError, ValueError):
+    except (ImportError, AttributeError, ValueError):  # "<locals>" is no attribute
         return None
     return found

@@ -421,7 +421,8 @@ class SecureBoostClassifier(ClassifierMixin, _SecureBoost):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Probabilities, (n_rows, n_classes), columns in the order of `classes_`."""
-        return predictions(self._active_model.objective, self._predict(X).raw_scores)
+        raw = self._predict(X).raw_scores
+        return predictions(self._active_model.objective, raw)
 
     def predict(self, X: Any) -> np.ndarray:
         """Labels, (n_rows,)."""
@@ -466,4 +467,5 @@ class SecureBoostRegressor(RegressorMixin, _SecureBoost):
 
     def predict(self, X: Any) -> np.ndarray:
         """Predicted values, (n_rows,); (n_rows, n_quantiles) for several quantiles."""
-        return predictions(self._active_model.objective, self._predict(X).raw_scores)
+        raw = self._predict(X).raw_scores
+        return predictions(self._active_model.objective, raw)
