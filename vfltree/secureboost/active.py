@@ -159,7 +159,6 @@ class ActiveParty(TreeLeader):
         current = BoostRound(
             number, quantized, sample.mask(len(raw)), raw, self._rules, self._settings.learning_rate,
             self._columns, self._refit(raw),
-            self._refit(raw),
         )  # fmt: skip
         return current, sample.rows
 
