@@ -34,6 +34,8 @@ class SavedByParty:
     """
 
     _file_kind: FileKind
+    _active_model: Any
+    _passive_models: dict[str, Any]
     _ask: Callable[[Any], Any] | None = None  # how the active party alone asks the others, see `load_active`
 
     def _keep_model(self, active: Any, passive: dict[str, Any]) -> None:

@@ -159,7 +159,7 @@ class TreeFollower(Party):
 
     def export_state(self) -> Records:
         """Its half of the model, for itself to keep."""
-        return records_message(self.records)
+        return records_message(self.records, self._features)
 
     # ---- training
 

@@ -5,7 +5,7 @@ Which of them follow on one another is said on the page of each protocol (`vfltr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -126,6 +126,8 @@ class Records(Message):
     columns: NDArray[np.int32]
     thresholds: NDArray[np.float64]
     missing_left: NDArray[np.bool_]
+    # float64 (n_records,): the largest value of a training row that goes left, to round thresholds by; or empty.
+    lower: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
 
 
 @dataclass(frozen=True)

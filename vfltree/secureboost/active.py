@@ -125,7 +125,7 @@ class ActiveParty(TreeLeader):
             loss = self._loss.value(self._targets, raw, self._weights)
             self.report(f"loss {loss:.4f}", number + 1, settings.n_estimators)
         yield to_all(self._passive, TrainingEnded(settings.n_estimators))
-        return active_result(base_score, trees, self._own_splits, settings.objective)
+        return active_result(base_score, trees, self._own_splits, settings.objective, self._features)
 
     def _join(self) -> Generator[Round, Round, None]:
         """Bin the own features, make the key, and learn the shapes of what the others will send."""

@@ -22,12 +22,14 @@ from ..blocks import Block
 from ..callables import name_of
 from ..exceptions import NotEncryptedWarning
 from ..growing.prediction import ActivePredictor
+from ..inspection import Inspected
 from ..losses import POISSON_DELTA_STEP
 from ..progress import ProgressBar
 from ..saving import SavedByParty
 from ..sealing import COUNTERS
 from .active import ActiveParty
 from .cost import estimate
+from .export import ExportedToXGBoost
 from .files import FILE_KIND
 from .messages import ActiveSetup, PassiveSetup, Predicted, PredictionSetup, Records
 from .objectives import check_objective, predictions
@@ -40,7 +42,7 @@ LARGEST_TARGET = 1e150  # its square is a double, and so are sums of squares
 _ANSWERS_AT_ONCE = 1 << 27  # a passive party keeps one byte per (record, row) while it predicts
 
 
-class _SecureBoost(SavedByParty, PartitionedEstimator):
+class _SecureBoost(SavedByParty, Inspected, ExportedToXGBoost, PartitionedEstimator):
     """What both estimators share. `__init__` only stores; everything is checked in `fit`, before a key is made."""
 
     _file_kind = FILE_KIND
