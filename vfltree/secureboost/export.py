@@ -25,8 +25,8 @@ from vflparty.modelfile import FilePath
 from ..growing.messages import Records
 from ..growing.models import result_trees
 from ..halves import Half
-from ..losses import POISSON_DELTA_STEP
 from ..inspection import own_names
+from ..losses import POISSON_DELTA_STEP
 from ..tree import LEAF, Tree, TreeBuilder, record_id
 
 _NO_PARENT = 2147483647  # XGBoost's mark of a root
