@@ -45,10 +45,10 @@ def workload(name: str) -> tuple[np.ndarray, int, int, list[list[np.ndarray]]]:
     parties: list[Any] = []
     original = TreeFollower._sum_nodes
 
-    def noted(self: Any, rows_by_node: list[np.ndarray]) -> Any:
+    def noted(self: Any, current: Any, rows_by_node: dict[int, np.ndarray]) -> Any:
         parties.append(self)
-        calls.append(rows_by_node)
-        return original(self, rows_by_node)
+        calls.append(list(rows_by_node.values()))
+        return original(self, current, rows_by_node)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TreeFollower, "_sum_nodes", noted)

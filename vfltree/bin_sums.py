@@ -73,15 +73,15 @@ def expand_histograms(
 ) -> np.ndarray:
     """Put travelled sums back into full histograms; the fullest bin is what is missing from the total.
 
-    present, fullest : as in `unpack_present`.  values : int64 (n_values, 2, n_outputs), by node, feature and bin.
-    totals : int64 (n_wanted, 2), gradient and hessian of each wanted histogram.  sources, outputs : (n_wanted,), the
-    node of the reply and the output that each is made from.
-    Returns int64 (n_wanted, n_features, n_bins, 2).
+    present, fullest : as in `unpack_present`.  values : int64 (n_values, n_kinds, n_outputs), by node, feature and bin.
+    totals : int64 (n_wanted, n_kinds), of each wanted histogram (boosting: gradient and hessian).
+    sources, outputs : (n_wanted,), the node of the reply and the output that each is made from.
+    Returns int64 (n_wanted, n_features, n_bins, n_kinds).
     """
     carried = carried_bins(present, fullest)
     positions = np.cumsum(carried.ravel()).reshape(carried.shape) - 1
     wanted = carried[sources]
-    histograms = np.zeros((*wanted.shape, 2), dtype=np.int64)
+    histograms = np.zeros((*wanted.shape, totals.shape[1]), dtype=np.int64)
     histograms[wanted] = values[positions[sources][wanted], :, outputs[np.nonzero(wanted)[0]]]
     rest = totals[:, None, :] - histograms.sum(axis=2)
     np.put_along_axis(

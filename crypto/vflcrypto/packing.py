@@ -62,8 +62,11 @@ class Packing:
         """No packed value, and no sum of n_rows of them, is larger in magnitude."""
         return (1 << (self.value_bits - 1)) - 1
 
-    def _encrypt_packed(self, key: "PublicKey | PrivateKey", words: Words, n_jobs: int) -> "CiphertextArray":
-        """Rows of a plan's pack() under encryption."""
+    def encrypt_packed(self, key: "PublicKey | PrivateKey", words: Words, n_jobs: int) -> "CiphertextArray":
+        """Encrypt what pack() of this plan has made.
+
+        words : ndarray of uint64, shape (n, ciphertexts_per_row, n_words).  Fresh, Cost, Raises: see encrypt().
+        """
         public_key = key.public_key
         if public_key.key_bits < self.key_bits:
             raise ValueError(
@@ -206,7 +209,7 @@ class PackingPlan(Packing):
         -------
         CiphertextArray of shape (n, ciphertexts_per_row)
         """
-        return self._encrypt_packed(key, self.pack(gradients, hessians), n_jobs)
+        return self.encrypt_packed(key, self.pack(gradients, hessians), n_jobs)
 
     def unpack(self, words: Words, count: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Gradients and Hessians of a decrypted reply.

@@ -106,7 +106,7 @@ class SlotPlan(Packing):
         -------
         CiphertextArray of shape (n, ciphertexts_per_row)
         """
-        return self._encrypt_packed(key, self.pack(values), n_jobs)
+        return self.encrypt_packed(key, self.pack(values), n_jobs)
 
     def unpack(self, words: Words, count: int) -> tuple[NDArray[np.int64], ...]:
         """Slots of a decrypted reply, an int64 array (count, 1) each.

@@ -13,7 +13,7 @@ from tests.secureboost.small import WEAK
 from tests.secureboost.test_protocol import N_ROWS, ROOT, gradients, half_split, joined, record, started
 from vflcrypto import CiphertextArray, PrivateKey, generate_keypair
 from vflparty import InProcessNetwork, Ledger, RemoteProtocolError, codec
-from vfltree.sealing import make_summer
+from vfltree.sealing import PairLayout, make_summer
 from vfltree.secureboost import ActiveParty, BoostSettings, PassiveParty
 from vfltree.secureboost.messages import (
     GradientsForRound,
@@ -88,9 +88,8 @@ class TestAHostileActiveParty:
         key = key_pair().public_key.to_bytes()
         with pytest.raises(RemoteProtocolError, match="61 are offered"):
             make_summer(
-                "paillier", key, allow_weak_key=True, n_rows=12, n_outputs=1, fraction_bits=bits, n_jobs=1,
-                ledger=Ledger(),
-            )  # fmt: skip
+                "paillier", key, PairLayout(12, 1, bits), allow_weak_key=True, n_jobs=1, ledger=Ledger()
+            )
 
     def test_nothing_follows_the_end_of_training(self):
         party = started()

@@ -219,3 +219,24 @@ def test_scores_are_added_in_the_precision_they_start_in():
     leaves = np.full((1, 1), 2, dtype=np.int32)
     for dtype in (np.float32, np.float64):
         assert sum_leaves([tree], leaves, [0], np.zeros(1, dtype)).dtype == dtype
+
+
+def test_leaves_may_hold_a_value_per_output():
+    builder = TreeBuilder()
+    left, right = builder.split(0, owner=0)
+    builder.set_leaf(left, [0.25, 0.75])
+    builder.set_leaf(right, np.array([1.0, 0.0]))
+    tree = builder.freeze()
+    assert tree.value.tolist() == [[0, 0], [0.25, 0.75], [1, 0]]
+    leaves = np.array([[1, 2], [2, 2]], dtype=np.int32)
+    raw = sum_leaves([tree, tree], leaves, [0, 0], np.zeros(2))
+    assert raw.tolist() == [[1.25, 0.75], [2, 0]]  # every tree adds to every output
+
+
+def test_leaves_of_different_lengths_are_refused():
+    builder = TreeBuilder()
+    left, right = builder.split(0, owner=0)
+    builder.set_leaf(left, [1.0, 2.0])
+    builder.set_leaf(right, 1.0)
+    with pytest.raises(ValueError, match="one length"):
+        builder.freeze()

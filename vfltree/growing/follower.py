@@ -29,7 +29,6 @@ from .messages import (
     RouteRows,
     RowsRouted,
     SplitsRecorded,
-    SumChildren,
 )
 from .models import decode_records, records_message
 from .numbering import child_ids, smaller_child
@@ -37,24 +36,16 @@ from .routing import RouteAnswers
 
 
 @dataclass
-class OpenRound:
-    """What a passive party knows of the round in progress: some trees that grow together."""
+class OpenNodes:
+    """What a passive party knows of the round in progress: some trees that grow together, and their rows."""
 
     number: int
     level: int
-    feature_order: np.ndarray  # slot -> column, secret
-    slots: np.ndarray  # ascending: those that are summed
-    binned: np.ndarray  # (n_rows, len(slots)): bins, columns in that order
-    trees: tuple[MergeTree, ...]  # places in `slots` to be summed together
-    positions: np.ndarray  # row -> its place among the sampled rows, -1 where it was not drawn
+    slots: np.ndarray  # ascending: the features that may split nodes, as the active party numbers them
     open_nodes: dict[int, np.ndarray]  # record id -> rows of the nodes at this level
-    own_splits: dict[int, np.ndarray] = field(default_factory=dict)  # masks it has answered at this level
-
-    def narrow(self, slots: np.ndarray) -> None:
-        """From now on sum these slots only."""
-        places = _places(slots, self.slots)
-        self.slots, self.trees = slots, trees_of(self.trees, places)
-        self.binned = np.asfortranarray(self.binned[:, places])
+    own_splits: dict[int, np.ndarray] = field(
+        default_factory=dict, init=False
+    )  # masks answered at this level
 
     def rows(self, node: int) -> np.ndarray:
         """Rows of an open node."""
@@ -63,31 +54,68 @@ class OpenRound:
         except KeyError:
             raise RemoteProtocolError(f"node {node} is not open at level {self.level}") from None
 
-    def sampled(self, rows: np.ndarray) -> np.ndarray:
-        """Those of the rows that sums count."""
-        return rows[self.positions[rows] >= 0]
+    def sampled(self, node: int, rows: np.ndarray) -> np.ndarray:
+        """Those of the node's rows that sums count, as often as they count."""
+        raise NotImplementedError
 
-    def divide(self, msg: SumChildren) -> list[np.ndarray]:
-        """Open the children of the nodes a message names, one level down; returns the rows of each smaller child."""
-        parents = msg.nodes.tolist()
+    def columns(self, node: int, slots: np.ndarray) -> np.ndarray:
+        """The columns that these slots stand for in the node's tree."""
+        raise NotImplementedError
+
+    def divide(self, nodes: np.ndarray, left: np.ndarray) -> list[tuple[int, int]]:
+        """Open the children of these nodes, one level down.
+
+        nodes : record ids.  left : packed masks.  Returns how many rows count in the left and the right child of each.
+        """
+        parents = nodes.tolist()
         if len(set(parents)) != len(parents):
             raise RemoteProtocolError("a split node is named twice")
         rows = [self.rows(node) for node in parents]
-        masks = unpack_masks(msg.left, [len(r) for r in rows])
+        masks = unpack_masks(left, [len(r) for r in rows])
         children: dict[int, np.ndarray] = {}
-        asked = []
-        for node, node_rows, left in zip(parents, rows, masks, strict=True):
+        counted = []
+        for node, node_rows, mask in zip(parents, rows, masks, strict=True):
             own = self.own_splits.get(node)
-            if own is not None and not np.array_equal(own, left):
+            if own is not None and not np.array_equal(own, mask):
                 raise RemoteProtocolError(f"node {node} falls apart otherwise than its owner has answered")
-            pair = node_rows[left], node_rows[~left]
+            pair = node_rows[mask], node_rows[~mask]
             children.update(zip(child_ids(node), pair, strict=True))
-            sizes = [len(self.sampled(child)) for child in pair]
-            if min(sizes) == 0:
+            n_left, n_right = (len(self.sampled(node, child)) for child in pair)
+            if min(n_left, n_right) == 0:
                 raise RemoteProtocolError(f"node {node} has a child without rows")
-            asked.append(pair[smaller_child(*sizes)])
-        self.level, self.open_nodes, self.own_splits = msg.level, children, {}
-        return asked
+            counted.append((n_left, n_right))
+        self.level, self.open_nodes, self.own_splits = self.level + 1, children, {}
+        return counted
+
+
+@dataclass
+class OpenRound(OpenNodes):
+    """A round in which every feature of every asked node is summed; its trees share gradients and rows."""
+
+    feature_order: np.ndarray  # slot -> column, secret
+    binned: np.ndarray  # (n_rows, len(slots)): bins, columns in that order
+    trees: tuple[MergeTree, ...]  # places in `slots` to be summed together
+    positions: np.ndarray  # row -> its place among the sampled rows, -1 where it was not drawn
+
+    def sampled(self, node: int, rows: np.ndarray) -> np.ndarray:
+        return rows[self.positions[rows] >= 0]
+
+    def columns(self, node: int, slots: np.ndarray) -> np.ndarray:
+        return self.feature_order[slots]
+
+    def narrow(self, slots: np.ndarray) -> None:
+        """From now on sum these slots only."""
+        places = _places(slots, self.slots)
+        self.slots, self.trees = slots, trees_of(self.trees, places)
+        self.binned = np.asfortranarray(self.binned[:, places])
+
+    def smaller_children(self, nodes: np.ndarray, left: np.ndarray) -> dict[int, np.ndarray]:
+        """`divide`, and of each pair the child to be summed: record id -> rows."""
+        counted = self.divide(nodes, left)
+        smaller = [
+            child_ids(node)[smaller_child(*pair)] for node, pair in zip(nodes.tolist(), counted, strict=True)
+        ]
+        return {child: self.open_nodes[child] for child in smaller}
 
 
 class TreeFollower(Party):
@@ -124,7 +152,7 @@ class TreeFollower(Party):
         self._seed = secrets.randbits(63) if random_seed is None else random_seed
         self._n_jobs = n_jobs
         self.records = RecordTable.empty() if records is None else records
-        self._round: OpenRound | None = None
+        self._round: OpenNodes | None = None
         self._summer: Summer | None = None
         self._answers: RouteAnswers | None = None
 
@@ -170,7 +198,7 @@ class TreeFollower(Party):
         masks, records = [], []
         for i, node in enumerate(msg.nodes.tolist()):
             chosen = slice(msg.candidates[i], msg.candidates[i + 1])
-            columns = current.feature_order[msg.slots[chosen]]
+            columns = current.columns(node, msg.slots[chosen])
             best = int(columns.argmin())  # equal gains: the lowest column of this party
             column, bin_ = int(columns[best]), int(msg.bins[chosen][best])
             missing_left = bool(msg.missing_left[chosen][best])
@@ -208,12 +236,12 @@ class TreeFollower(Party):
         slots = everything if slots is None else everything[_places(slots, everything)]
         columns = order[slots]
         binned = np.asfortranarray(self._binned[:, columns])
-        return OpenRound(number, 0, order, slots, binned, trees_of(trees, columns), positions, nodes)
+        return OpenRound(number, 0, slots, nodes, order, binned, trees_of(trees, columns), positions)
 
-    def _sum_nodes(self, rows_by_node: list[np.ndarray]) -> Histograms:
-        current = self._round
-        assert current is not None and self._summer is not None
-        sampled = [current.sampled(rows) for rows in rows_by_node]
+    def _sum_nodes(self, current: OpenRound, rows_by_node: dict[int, np.ndarray]) -> Histograms:
+        """rows_by_node : record id -> rows of a node; in this order the sums are answered."""
+        assert self._summer is not None
+        sampled = [current.sampled(node, rows) for node, rows in rows_by_node.items()]
         with self.ledger.phase("plan sums"):
             counts = count_bins(current.binned, sampled, self._mapper.n_bins)
             plan = plan_sums(current.binned, sampled, counts, current.trees, current.positions)
@@ -227,7 +255,7 @@ class TreeFollower(Party):
             sums,
         )
 
-    def _split(self, current: OpenRound, node: int, column: int, bin_: int, missing_left: bool) -> np.ndarray:
+    def _split(self, current: OpenNodes, node: int, column: int, bin_: int, missing_left: bool) -> np.ndarray:
         """Which rows of the node go left, bool."""
         rows = current.rows(node)
         if node in current.own_splits:
@@ -265,7 +293,7 @@ class TreeFollower(Party):
         if digest != self._ids_digest:
             raise RowsDisagreeError(f"the row IDs of the active party and of party {self.name!r} differ")
 
-    def _current_round(self, number: int, level: int) -> OpenRound:
+    def _current_round(self, number: int, level: int) -> OpenNodes:
         if self._round is None or self._round.number != number or self._round.level != level:
             at = "none" if self._round is None else f"round {self._round.number}, level {self._round.level}"
             raise RemoteProtocolError(f"round {number}, level {level} was asked, in progress is {at}")

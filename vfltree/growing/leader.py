@@ -43,6 +43,15 @@ class GrowthSettings(Protocol):
     def n_jobs(self) -> int: ...
 
 
+class Placed(Protocol):
+    """An answer that says where it belongs."""
+
+    @property
+    def round(self) -> int: ...
+    @property
+    def level(self) -> int: ...
+
+
 @dataclass(frozen=True)
 class SumLimits:
     """What no honest sum exceeds."""
@@ -146,7 +155,7 @@ class TreeLeader(Leader):
                 name = self._passive[party - 1]
                 answer = answers[name]
                 assert isinstance(answer, SplitsRecorded)
-                _check_place(answer, current.number, level, name)
+                check_place(answer, current.number, level, name)
                 masks.update(self._read_masks(name, answer, group))
         return [current.divide(split, masks[split.node.record]) for split in splits]
 
@@ -212,33 +221,52 @@ class TreeLeader(Leader):
         sources = np.arange(len(nodes)) if level else np.zeros(len(nodes), dtype=np.int64)
         foreign = []
         for party in self._passive:
+            n_features, n_bins = self._shapes[party]
             if party not in answers:  # nothing of it is summed
-                shape = (len(nodes), 0, self._shapes[party][1], totals.shape[1])
-                foreign.append(np.zeros(shape, dtype=np.int64))
+                foreign.append(np.zeros((len(nodes), 0, n_bins, totals.shape[1]), dtype=np.int64))
                 continue
-            answer = answers[party]
-            assert isinstance(answer, Histograms)
-            _check_place(answer, current.number, level, party)
-            try:
-                foreign.append(self._open_histograms(party, answer, totals, sources, outputs))
-            except (CryptoError, ValueError, RemoteProtocolError) as error:
-                raise RemoteProtocolError(
-                    f"histograms of round {current.number}, level {level}: {error}", party
-                ) from error
+            if self._shown is not None:
+                n_features = len(self._shown[1 + self._passive.index(party)])
+            shape = (int(sources.max()) + 1, n_features, n_bins)
+            foreign.append(
+                self._read_histograms(current, level, party, answers, shape, totals, sources, outputs)
+            )
         for i, node in enumerate(nodes):
             node.histograms = [own[i], *(sums[i] for sums in foreign)]
 
-    def _open_histograms(
-        self, party: str, answer: Histograms, totals: np.ndarray, sources: np.ndarray, outputs: np.ndarray
+    def _read_histograms(
+        self,
+        current: Growing,
+        level: int,
+        party: str,
+        answers: Round,
+        shape: tuple[int, int, int],
+        *expand: np.ndarray,
     ) -> np.ndarray:
-        """Decrypt, check and complete one answer: int64 (n_nodes, n_features, n_bins, n_values).
+        """`_open_histograms` of a party's answer; whatever is wrong with it is that party's error."""
+        answer = answers[party]
+        assert isinstance(answer, Histograms)
+        check_place(answer, current.number, level, party)
+        try:
+            return self._open_histograms(answer, shape, *expand)
+        except (CryptoError, ValueError, RemoteProtocolError) as error:
+            raise RemoteProtocolError(
+                f"histograms of round {current.number}, level {level}: {error}", party
+            ) from error
 
-        totals : int64 (n_nodes, n_values).  sources, outputs : (n_nodes,), see `expand_histograms`.
+    def _open_histograms(
+        self,
+        answer: Histograms,
+        shape: tuple[int, int, int],
+        totals: np.ndarray,
+        sources: np.ndarray,
+        outputs: np.ndarray,
+    ) -> np.ndarray:
+        """Decrypt, check and complete one answer: int64 (n_wanted, n_features, n_bins, n_values).
+
+        shape : (n_nodes, n_features, n_bins) of the answer.  totals : int64 (n_wanted, n_values).
+        sources, outputs : (n_wanted,), see `expand_histograms`.
         """
-        n_features, n_bins = self._shapes[party]
-        if self._shown is not None:
-            n_features = len(self._shown[1 + self._passive.index(party)])
-        shape = (int(sources.max()) + 1, n_features, n_bins)
         present = unpack_present(answer.present, answer.fullest, shape)
         n_values = int(present.sum()) - answer.fullest.size
         if answer.n_values != n_values:
@@ -271,7 +299,8 @@ class TreeLeader(Leader):
                 )
 
 
-def _check_place(answer: Histograms | SplitsRecorded, number: int, level: int, party: str) -> None:
+def check_place(answer: Placed, number: int, level: int, party: str) -> None:
+    """The answer is to what was asked."""
     if (answer.round, answer.level) != (number, level):
         raise RemoteProtocolError(
             f"answered for round {answer.round}, level {answer.level}; asked was round {number}, level {level}",

@@ -17,7 +17,7 @@ from ..growing.masks import pack_masks
 from ..growing.models import active_result
 from ..growing.nodes import Division, Node
 from ..losses import LeafLoss, Scores, fraction_bits_for
-from ..sealing import make_sealer
+from ..sealing import PairLayout, make_sealer
 from ..splitting import SplitRules
 from ..tree import Tree
 from .messages import (
@@ -133,9 +133,7 @@ class ActiveParty(TreeLeader):
         self._bin_own()
         self._sealer = make_sealer(
             self._obtain_key(),
-            n_rows=n_rows,
-            n_outputs=settings.n_outputs,
-            fraction_bits=self._fraction_bits,
+            PairLayout(n_rows, settings.n_outputs, self._fraction_bits),
             n_jobs=settings.n_jobs,
             ledger=self.ledger,
         )

@@ -8,9 +8,9 @@ import numpy as np
 
 from vflparty import Message, RemoteProtocolError
 
-from ..growing.follower import TreeFollower
+from ..growing.follower import OpenRound, TreeFollower
 from ..growing.numbering import MAX_DEPTH, MAX_TREES, round_trees
-from ..sealing import make_summer
+from ..sealing import PairLayout, make_summer
 from ..tree import RecordTable, record_id
 from .messages import (
     GradientsForRound,
@@ -57,10 +57,8 @@ class PassiveParty(TreeFollower):
         self._summer = make_summer(
             msg.encryption,
             msg.public_key,
+            PairLayout(msg.n_rows, msg.n_outputs, msg.fraction_bits),
             allow_weak_key=self._allow_weak_key,
-            n_rows=msg.n_rows,
-            n_outputs=msg.n_outputs,
-            fraction_bits=msg.fraction_bits,
             n_jobs=self._n_jobs,
             ledger=self.ledger,
         )
@@ -84,18 +82,20 @@ class PassiveParty(TreeFollower):
         self._summer.load(msg.gradients, n_sampled)
         all_rows = np.arange(agreed.n_rows, dtype=np.int32)
         roots = {int(record_id(tree, 1)): all_rows for tree in round_trees(msg.round, agreed.n_outputs)}
-        self._round = self._open_round(msg.round, self._trees, positions, roots, msg.slots)
+        self._round = current = self._open_round(msg.round, self._trees, positions, roots, msg.slots)
         self._next_round += 1
-        return self._sum_nodes([all_rows])  # one for all outputs: their trees share the root
+        root = next(iter(roots))  # one for all outputs: their trees share the root
+        return self._sum_nodes(current, {root: all_rows})
 
     def on_sum_children(self, msg: SumChildren) -> Histograms:
         """SecureBoost, Algorithm 1 one level down: sums of each split's smaller child (left if equal)."""
         agreed, current = self._agreement(), self._current_round(msg.round, msg.level - 1)
         if msg.level >= agreed.max_depth:
             raise RemoteProtocolError(f"level {msg.level} was asked, depth {agreed.max_depth} was agreed")
+        assert isinstance(current, OpenRound)
         if msg.slots is not None:
             current.narrow(msg.slots)
-        return self._sum_nodes(current.divide(msg))
+        return self._sum_nodes(current, current.smaller_children(msg.nodes, msg.left))
 
     def on_training_ended(self, msg: TrainingEnded) -> None:
         agreed = self._agreement()
