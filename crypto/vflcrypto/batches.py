@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import TypeAlias, TypeVar, cast
@@ -77,6 +77,19 @@ def run(task: Callable[[int, int], T], spans: Sequence[tuple[int, int]], threads
     if failed:
         raise failed[min(failed)]
     return cast("list[T]", done)
+
+
+def ahead(items: Iterator[T], threads: int) -> Iterator[T]:
+    """The same items; with several threads, one makes the next while the caller is busy with the one before."""
+    if threads == 1:
+        yield from items
+        return
+    end = object()
+    with ThreadPoolExecutor(1) as pool:
+        following = pool.submit(next, items, end)
+        while (item := following.result()) is not end:
+            following = pool.submit(next, items, end)
+            yield cast("T", item)
 
 
 def spans(count: int, threads: int, lanes: int) -> list[tuple[int, int]]:

@@ -295,5 +295,6 @@ def _saves(key: _OpenKey, digit: Key) -> bool:
         return False
     before = key.codes[digit.rows]
     both = before != 0
-    pairs = before[both] << digit.width | digit.codes[both]
-    return len(pairs) == 0 or 3 * count_distinct(pairs.view(np.uint64)[:, None]) <= len(pairs)
+    pairs = (before[both] << digit.width | digit.codes[both]).view(np.uint64)[:, None]
+    # Where they are many, half of the rows show it.
+    return all(3 * count_distinct(part) <= len(pairs) for part in (pairs[: len(pairs) // 2], pairs))

@@ -356,7 +356,7 @@ class Ring:
         threads: int,
     ) -> None:
         """out[places[u]] = the product of length[u] rows from start[u] on: neighbours of like length share a vector."""
-        order = np.argsort(-length, kind="stable")
+        order = np.argsort((UNIT_LENGTH - length).astype(np.uint16), kind="stable")  # short numbers: by radix
         start, length, places = start[order], length[order], places[order]
 
         def task(i: int, j: int) -> None:

@@ -10,7 +10,7 @@ cost the same up to the number of rows and columns; the longer side of the matri
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -82,17 +82,15 @@ class Layer:
 
 
 @dataclass(frozen=True)
-class BitPlan:
-    """matrix[r, k] = sum over the paths from r through the layers to the bits of column k, of +-2**position.
+class Bits:
+    """What the entries of the last level stand for, +-2**position in a column; no two share column and position.
 
-    column, position, negative : of every bit, shape (n_bits,); no two bits share column and position
+    column, position, negative : shape (n_bits,)
     """
 
-    layers: tuple[Layer, ...]
     column: Indices
     position: Indices
     negative: Mask
-    n_rows: int
     n_columns: int
 
     def chain_lengths(self) -> Indices:
@@ -101,19 +99,27 @@ class BitPlan:
         np.maximum.at(lengths, self.column, self.position + 1)
         return lengths
 
+
+@dataclass(frozen=True)
+class BitPlan:
+    """matrix[r, k] = sum over the paths from r through the layers to the bits of column k, of +-2**position."""
+
+    layers: tuple[Layer, ...]
+    bits: Bits
+
     def count_buckets(self) -> Count:
         """Where rows are terms and columns are outputs."""
         joins = sum(len(layer.upper) - layer.n_lower for layer in self.layers)
-        steps = int(np.maximum(self.chain_lengths() - 1, 0).sum())
-        return Count(joins + steps, steps, int(np.count_nonzero(self.negative)))
+        steps = int(np.maximum(self.bits.chain_lengths() - 1, 0).sum())
+        return Count(joins + steps, steps, int(np.count_nonzero(self.bits.negative)))
 
     def count_tables(self) -> Count:
         """Where rows are outputs and columns are terms."""
         joins = sum(
             len(layer.upper) - int(np.count_nonzero(np.bincount(layer.upper))) for layer in self.layers
         )
-        doublings = int(self.position.max(initial=0)) * self.n_columns  # done as products of equals
-        return Count(joins + doublings, 0, int(np.count_nonzero(self.negative)))
+        doublings = int(self.bits.position.max(initial=0)) * self.bits.n_columns  # done as products of equals
+        return Count(joins + doublings, 0, int(np.count_nonzero(self.bits.negative)))
 
 
 @dataclass(frozen=True)
@@ -181,6 +187,18 @@ def count_powers(count: int, bits: int) -> Count:
     return Count(half + later, half + later * window).times(count)
 
 
+def only_buckets(matrix: Coefficients) -> bool:
+    """Whether plan_products would have nothing to compare, so that layers may be multiplied before all are known."""
+    m, n = matrix.shape
+    return matrix.n_entries > _TRY_BOTH and matrix.row is None and m <= n
+
+
+def bucket_steps(matrix: Coefficients, n_jobs: int = 1) -> Iterator[Iterator[Layer | Bits]]:
+    """Block after block of outputs: its layers, each as soon as it is known, and at last its bits."""
+    for block in _blocks(matrix, 0):
+        yield bit_steps(block, matrix.shape[1], n_jobs)
+
+
 def plan_products(matrix: Coefficients, n_jobs: int = 1) -> ProductPlan:
     """The plan with the fewest multiplications among those that size and scalars suggest; n_jobs changes nothing."""
     matrix, shift = matrix.without_common_zeros()
@@ -199,7 +217,8 @@ def plan_products(matrix: Coefficients, n_jobs: int = 1) -> ProductPlan:
     if few and max(m, n) <= _SIMILAR * min(m, n):
         methods = ["buckets", "tables"]
     for method in methods:
-        blocks = tuple(_blocks(matrix, int(method == "tables"), n_jobs))
+        axis = int(method == "tables")
+        blocks = tuple(plan_bits(block, matrix.shape[1 - axis], n_jobs) for block in _blocks(matrix, axis))
         candidates.append(ProductPlan(matrix.shape, shift, method, blocks))
     return min(candidates, key=lambda plan: plan.count().price)
 
@@ -211,58 +230,62 @@ def _power_plan(row: Indices, column: Indices, words: Words, n_outputs: int) -> 
     return PowerPlan(segment[order], column[order], np.ascontiguousarray(magnitude[order]), n_outputs)
 
 
-def _blocks(matrix: Coefficients, axis: int, n_jobs: int) -> Iterator[BitPlan]:
-    """Plans of neighbouring lines, each with about BLOCK_ENTRIES entries at most."""
-    n_rows = matrix.shape[1 - axis]
+def _blocks(matrix: Coefficients, axis: int) -> Iterator[list[Line]]:
+    """Neighbouring lines, with about BLOCK_ENTRIES entries at most."""
     block: list[Line] = []
     size = 0
     for line in matrix.lines(axis):
         if block and size + len(line[0]) > BLOCK_ENTRIES:
-            yield plan_bits(block, n_rows, n_jobs)
+            yield block
             block, size = [], 0
         block.append(line)
         size += len(line[0])
     if block:
-        yield plan_bits(block, n_rows, n_jobs)
+        yield block
 
 
 def plan_bits(columns: list[Line], n_rows: int, n_jobs: int = 1) -> BitPlan:
     """A matrix, given by the nonzero rows of its columns and their values, as layers down to bits."""
+    steps = list(bit_steps(columns, n_rows, n_jobs))
+    layers = tuple(step for step in steps if isinstance(step, Layer))
+    (bits,) = (step for step in steps if isinstance(step, Bits))
+    return BitPlan(layers, bits)
+
+
+def bit_steps(columns: list[Line], n_rows: int, n_jobs: int = 1) -> Iterator[Layer | Bits]:
+    """The layers of plan_bits, each as soon as it is known, and at last the bits."""
     keys, values = keys_of(columns, n_rows, n_jobs)
-    layers, atoms, numbers = _layers(keys, n_rows, n_jobs)
+    atoms, which, numbers = yield from _layers(keys, n_rows, n_jobs)
     if any(atom.is_value for atom in atoms):
-        more, atoms, _ = _layers(list(_keys_of_values(atoms, numbers, values)), len(atoms), n_jobs)
-        layers += more
-    return BitPlan(
-        tuple(layers),
-        np.array([atom.column for atom in atoms], dtype=np.int64),
-        np.array([atom.position for atom in atoms], dtype=np.int64),
-        np.array([atom.negative for atom in atoms], dtype=np.bool_),
-        n_rows,
-        len(columns),
-    )
+        rest = list(_keys_of_values(atoms, which, numbers, values))
+        atoms, which, _ = yield from _layers(rest, len(which), n_jobs)
+    column, position, _, negative = np.array(atoms, dtype=np.int64).reshape(-1, len(Atom._fields))[which].T
+    yield Bits(column, position, negative != 0, len(columns))
 
 
-def _keys_of_values(atoms: list[Atom], numbers: Indices, values: dict[int, Words]) -> Iterator[Key]:
+def _keys_of_values(
+    atoms: list[Atom], which: Indices, numbers: Indices, values: dict[int, Words]
+) -> Iterator[Key]:
     """Keys for a second round: the bits of the values whose numbers were the end of the first; bits stay."""
-    is_value = np.array([atom.is_value for atom in atoms])
-    for i in np.flatnonzero(~is_value):
-        yield Key(np.array([i]), np.ones(1, dtype=np.int64), (atoms[i],))
-    column = np.array([atom.column for atom in atoms])
-    for k in np.unique(column[is_value]):
-        rows = np.flatnonzero(is_value & (column == k))
-        yield from value_keys(int(k), rows, values[int(k)][numbers[rows] - 1])
+    for i, atom in enumerate(atoms):
+        rows = np.flatnonzero(which == i)
+        if atom.is_value:
+            yield from value_keys(atom.column, rows, values[atom.column][numbers[rows] - 1])
+        elif len(rows):
+            yield Key(rows, np.ones(len(rows), dtype=np.int64), (atom,))
 
 
-def _layers(keys: list[Key], n_rows: int, n_jobs: int) -> tuple[list[Layer], list[Atom], Indices]:
-    """Layers from rows to keys and on to atoms; the atom that each last entry belongs to, and its code."""
+def _layers(
+    keys: list[Key], n_rows: int, n_jobs: int
+) -> Generator[Layer, None, tuple[list[Atom], Indices, Indices]]:
+    """Layers from rows to keys and on to atoms; returns the atoms, which of them each last entry is, and its code."""
     keys = [key for key in keys if len(key.rows)]
     atoms = [atom for key in keys for atom in key.atoms]
     ends = np.cumsum([0, *(atom.width for atom in atoms)])  # where bits of an atom begin and end
     first = np.cumsum([0, *(len(key.atoms) for key in keys)])
     begin, end = first[:-1], first[1:]  # atoms of a node
     layer, node, code = _rows_to_keys(keys, n_rows, n_jobs)
-    layers = [layer]
+    yield layer
     while (end - begin > 1).any():
         middle = (begin + end + 1) // 2
         shift = (ends[middle] - ends[begin])[node]
@@ -274,28 +297,29 @@ def _layers(keys: list[Key], n_rows: int, n_jobs: int) -> tuple[list[Layer], lis
         begin, end = np.stack([begin, middle], 1).ravel(), np.stack([middle, end], 1).ravel()
         order, new = _grouped(child, part, int((ends[end] - ends[begin]).max()))
         upper, child, part = upper[order], child[order], part[order]
-        layers.append(Layer(np.append(new, len(order)), upper, len(node)))
+        yield Layer(np.append(new, len(order)), upper, len(node))
         node, code = child[new], part[new]
-    return layers, [atoms[i] for i in begin[node]], code
+    return atoms, begin[node], code
 
 
 def _rows_to_keys(keys: list[Key], n_rows: int, n_jobs: int) -> tuple[Layer, Indices, Indices]:
     """Equal keys brought together: the layer, and number and code of the key of every lower entry."""
-    groups = each(_equal_codes, keys, n_jobs)
     begin = np.cumsum([0, *(len(key.rows) for key in keys)])
-    starts = [new + begin[i] for i, (_, new, _) in enumerate(groups)]
-    node = np.repeat(np.arange(len(keys)), [len(new) for new in starts])
-    layer = Layer(_joined([*starts, begin[-1:]]), _joined([rows for rows, _, _ in groups]), n_rows)
-    return layer, node, _joined([codes for _, _, codes in groups])
+    upper = np.empty(begin[-1], dtype=np.int64)
 
+    def equal_codes(i: int) -> tuple[Indices, Indices]:
+        """Writes the rows of a key in order of their codes; where each code begins, and the codes."""
+        order = _sorted(keys[i].codes, keys[i].width)
+        codes = keys[i].codes[order]
+        new = _changes(codes)
+        np.take(keys[i].rows, order, out=upper[begin[i] : begin[i + 1]])
+        return new + begin[i], codes[new]
 
-def _equal_codes(key: Key) -> tuple[Indices, Indices, Indices]:
-    """The rows of a key in order of their codes, where each code begins, and the codes."""
-    order = _sorted(key.codes, key.width)
-    codes = key.codes[order]
-    new = _changes(codes)
-    rows = order if len(order) == key.rows[-1] + 1 else key.rows[order]
-    return rows, new, codes[new]
+    groups = each(equal_codes, range(len(keys)), n_jobs)
+    node = np.repeat(np.arange(len(keys)), [len(new) for new, _ in groups])
+    starts = np.concatenate([*(new for new, _ in groups), begin[-1:]])
+    codes = np.concatenate([codes for _, codes in groups]) if groups else begin[:0]
+    return Layer(starts, upper, n_rows), node, codes
 
 
 def _grouped(node: Indices, code: Indices, code_bits: int) -> tuple[Indices, Indices]:
@@ -323,10 +347,6 @@ def _changes(values: Indices) -> Indices:
 
 def _count_shift(count: int, shift: int) -> Count:
     return Count(count, count * shift) if shift else Count()
-
-
-def _joined(parts: list[Indices]) -> Indices:
-    return np.concatenate(parts).astype(np.int64, copy=False) if parts else np.empty(0, dtype=np.int64)
 
 
 def _indptr(group: Indices, n_groups: int) -> Indices:

@@ -1,15 +1,27 @@
 """Linear combinations of ciphertexts, prod c_j^(x_ij), as planned in product_plans.py: the part that multiplies."""
 
+from collections.abc import Iterable
 from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .batches import ahead, thread_count
 from .coefficients import Coefficients, Indices, is_sparse, sparse_entries
 from .encoding import Encoded, encode
 from .kernels import Elements, Ring
-from .product_plans import BitPlan, Count, PowerPlan, ProductPlan, plan_products
+from .product_plans import (
+    BitPlan,
+    Bits,
+    Count,
+    Layer,
+    PowerPlan,
+    ProductPlan,
+    bucket_steps,
+    only_buckets,
+    plan_products,
+)
 
 if TYPE_CHECKING:
     from .ciphertexts import CiphertextArray
@@ -82,8 +94,11 @@ def linear_combinations(ring: Ring, x: Elements, matrix: Coefficients, n_jobs: i
     -------
     ndarray of uint64, shape (m, n_vectors, 2 * words)
     """
-    plan = plan_products(matrix, n_jobs)
     n_vectors, width = x.shape[1:]
+    if n_vectors == 1 and only_buckets(matrix):
+        single = np.ascontiguousarray(x.transpose(1, 0, 2))
+        return _Execution(ring, 1, n_jobs).run_ahead(matrix, single).transpose(1, 0, 2)
+    plan = plan_products(matrix, n_jobs)
     out = np.empty((matrix.shape[0], n_vectors, width), dtype=np.uint64)
     at_once = max(1, _ELEMENTS_AT_ONCE // max(1, plan.widest_level()))
     for start in range(0, n_vectors, at_once):
@@ -103,40 +118,56 @@ class _Execution:
         if plan.powers is not None:
             return self._shifted(self._by_powers(plan.powers, x), plan.shift)
         if plan.method == "buckets":
-            outputs = [self._by_buckets(block, x) for block in plan.blocks]
-            joined = np.concatenate(outputs, axis=1) if outputs else self._ones(0)
-            return self._shifted(joined, plan.shift)
+            return self._all_buckets(([*block.layers, block.bits] for block in plan.blocks), plan.shift, x)
         x = self._shifted(x, plan.shift)
         total, done = None, 0
         for block in plan.blocks:
-            part = self._by_tables(block, x[:, done : done + block.n_columns])
+            part = self._by_tables(block, x[:, done : done + block.bits.n_columns])
             total = part if total is None else self._mul(total, part)
-            done += block.n_columns
+            done += block.bits.n_columns
         return self._ones(plan.shape[0]) if total is None else total
 
-    def _by_buckets(self, plan: BitPlan, x: Elements) -> Elements:
+    def run_ahead(self, matrix: Coefficients, x: Elements) -> Elements:
+        """As run() of the matrix' plan by buckets, each layer multiplied while a thread plans the next."""
+        matrix, shift = matrix.without_common_zeros()
+        threads = thread_count(self.n_jobs)
+        steps = (ahead(block, threads) for block in bucket_steps(matrix, self.n_jobs))
+        return self._all_buckets(steps, shift, x)
+
+    def _all_buckets(self, blocks: Iterable[Iterable[Layer | Bits]], shift: int, x: Elements) -> Elements:
+        outputs = [self._by_buckets(steps, x) for steps in blocks]
+        return self._shifted(np.concatenate(outputs, axis=1) if outputs else self._ones(0), shift)
+
+    def _by_buckets(self, steps: Iterable[Layer | Bits], x: Elements) -> Elements:
         """Rows are terms: products of equal keys, of equal parts of keys, of equal bits; then a chain per column."""
-        level = x
-        for layer in plan.layers:
-            level = self._products(level, layer.starts, layer.upper)
-        level = self._inverted(level, plan)
-        lengths = plan.chain_lengths()
+        level, chains = x, self._ones(0)
+        for step in steps:
+            if isinstance(step, Layer):
+                level = self._products(level, step.starts, step.upper)
+            else:
+                chains = self._chains(step, level)
+        return chains
+
+    def _chains(self, bits: Bits, level: Elements) -> Elements:
+        level = self._inverted(level, bits)
+        lengths = bits.chain_lengths()
         ends = np.cumsum(lengths)
         chains = self._ones(int(lengths.sum()))
-        chains[:, ends[plan.column] - 1 - plan.position] = level
+        chains[:, ends[bits.column] - 1 - bits.position] = level
         indptr = self._tiled_indptr(np.concatenate([[0], ends]))
         return self._level(self.ring.horner(self._flat(chains), indptr, 1, n_jobs=self.n_jobs))
 
     def _by_tables(self, plan: BitPlan, x: Elements) -> Elements:
         """Columns are terms: powers of two of each, products for every key that occurs, and of keys per row."""
-        level = np.empty((self.n_vectors, len(plan.position), x.shape[2]), dtype=np.uint64)
+        bits = plan.bits
+        level = np.empty((self.n_vectors, len(bits.position), x.shape[2]), dtype=np.uint64)
         power = x
-        for position in range(int(plan.position.max(initial=0)) + 1):
+        for position in range(int(bits.position.max(initial=0)) + 1):
             if position:
                 power = self._mul(power, power)
-            here = plan.position == position
-            level[:, here] = power[:, plan.column[here]]
-        level = self._inverted(level, plan)
+            here = bits.position == position
+            level[:, here] = power[:, bits.column[here]]
+        level = self._inverted(level, bits)
         for layer in reversed(plan.layers):
             level = self._products(level, *layer.upwards())
         return level
@@ -178,11 +209,11 @@ class _Execution:
         later = np.arange(self.n_vectors)[:, None] * indptr[-1] + indptr[1:]
         return np.concatenate([[0], later.ravel()])
 
-    def _inverted(self, level: Elements, plan: BitPlan) -> Elements:
+    def _inverted(self, level: Elements, bits: Bits) -> Elements:
         """The level of bits, those that count negative inverted."""
-        if plan.negative.any():
-            chosen = self._flat(level[:, plan.negative])
-            level[:, plan.negative] = self._level(self.ring.inverse(chosen, n_jobs=self.n_jobs))
+        if bits.negative.any():
+            chosen = self._flat(level[:, bits.negative])
+            level[:, bits.negative] = self._level(self.ring.inverse(chosen, n_jobs=self.n_jobs))
         return level
 
     def _shifted(self, level: Elements, shift: int) -> Elements:

@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from vflcrypto.batches import SPAN_WORK, even_spans, run, spans
+from vflcrypto.batches import SPAN_WORK, ahead, even_spans, run, spans
 
 MANY = [(i, i + 1) for i in range(40)]
 
@@ -41,6 +41,20 @@ def test_the_error_of_the_first_span_that_fails_is_raised(threads):
     for _ in range(20):
         with pytest.raises(ValueError, match=r"span 5$"):
             run(task, MANY, threads)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_items_made_ahead_keep_their_order_and_their_error(threads):
+    def counting():
+        yield from range(5)
+        raise ValueError("no more")
+
+    seen = []
+    with pytest.raises(ValueError, match="no more"):
+        for item in ahead(counting(), threads):
+            seen.append(item)
+    assert seen == list(range(5))
+    assert list(ahead(iter(()), threads)) == []
 
 
 @pytest.mark.parametrize("lanes", [1, 8])

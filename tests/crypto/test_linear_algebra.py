@@ -151,6 +151,27 @@ def test_large_matrices_of_every_method_agree_and_count_right(kind, method, rng,
     assert ring.counted == plan.count()
 
 
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("kind", ["many values", "few values", "even values", "zeros"])
+def test_layers_multiplied_while_others_are_planned_give_the_same_and_count_the_same(
+    kind, n_jobs, rng, monkeypatch
+):
+    monkeypatch.setattr(product_plans, "BLOCK_ENTRIES", 500)
+    monkeypatch.setattr(product_plans, "_TRY_BOTH", 100)
+    x = {
+        "many values": rng.integers(-(2**15), 2**15, (5, 200)),
+        "few values": rng.choice([-30_000, 0, 7, 12_345], (5, 200)),
+        "even values": 64 * rng.integers(-(2**15), 2**15, (5, 200)),
+        "zeros": np.zeros((5, 200), dtype=np.int64),
+    }[kind]
+    rows, n = x.tolist(), x.shape[1]
+    assert product_plans.only_buckets(as_matrix(rows, n, False))
+    terms = [[int(v) + 2] for v in rng.integers(MODULUS // 2, size=n)]
+    ring = CountingRing(MODULUS)
+    assert computed(ring, rows, n, terms, n_jobs=n_jobs) == expected(rows, terms)
+    assert ring.counted == plan_products(as_matrix(rows, n, False)).count()
+
+
 def test_vectors_are_taken_in_parts_without_changing_the_result(rng, monkeypatch):
     rows = rng.integers(-99, 99, (4, 6)).tolist()
     x = [[int(v) + 2 for v in rng.integers(MODULUS // 2, size=7)] for _ in range(6)]
