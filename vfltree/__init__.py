@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 from .exceptions import NotEncryptedWarning
 
 if TYPE_CHECKING:
+    from .linear.logistic import SecureLogisticRegression
+    from .linear.regression import SecureLinearRegression, SecurePoissonRegression
     from .saving import load, load_active
     from .secureboost.estimator import SecureBoostClassifier, SecureBoostRegressor
 
@@ -24,6 +26,9 @@ __all__ = [
     "NotEncryptedWarning",
     "SecureBoostClassifier",
     "SecureBoostRegressor",
+    "SecureLinearRegression",
+    "SecureLogisticRegression",
+    "SecurePoissonRegression",
     "__version__",
     "load",
     "load_active",
@@ -32,6 +37,9 @@ __all__ = [
 _ON_FIRST_USE = {
     "SecureBoostClassifier": "secureboost.estimator",
     "SecureBoostRegressor": "secureboost.estimator",
+    "SecureLinearRegression": "linear.regression",
+    "SecureLogisticRegression": "linear.logistic",
+    "SecurePoissonRegression": "linear.regression",
     "load": "saving",
     "load_active": "saving",
 }

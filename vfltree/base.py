@@ -23,6 +23,7 @@ class PartitionedEstimator(BaseEstimator):
     partition: Mapping[str, Any] | None
     n_features_in_: int
     _columns: dict[str, np.ndarray] | None  # party -> columns of X; None where it was given as blocks
+    _accept_sparse: bool = False  # SciPy matrices, kept as CSR
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -47,7 +48,9 @@ class PartitionedEstimator(BaseEstimator):
         if self.partition is not None and set(self.partition) != set(X):
             raise ValueError(f"partition names parties {list(self.partition)}, X has {list(X)}")
         blocks = blocks_from_mapping(
-            {party: X[party] for party in self.partition or X}, n_rows=_num_samples(y)
+            {party: X[party] for party in self.partition or X},
+            n_rows=_num_samples(y),
+            accept_sparse=self._accept_sparse,
         )
         _check_label_order(y, next(iter(blocks.values())))
         self._columns = None
@@ -60,12 +63,15 @@ class PartitionedEstimator(BaseEstimator):
         """X holds all columns; `partition` says whose they are."""
         if isinstance(X, pd.DataFrame):
             X = numeric_frame(X)
-        X, y = validate_data(
-            self, X, y, dtype=np.float64, ensure_all_finite=False, y_numeric=False, multi_output=True
-        )
+        X, y = validate_data(self, X, y, y_numeric=False, multi_output=True, **self._checks())
         names = getattr(self, "feature_names_in_", None)
         self._columns = columns_by_party(self.partition, X.shape[1], names)
         return self._cut(X), y
+
+    def _checks(self) -> dict[str, Any]:
+        """How scikit-learn checks X."""
+        sparse = "csr" if self._accept_sparse else False
+        return {"dtype": np.float64, "ensure_all_finite": False, "accept_sparse": sparse}
 
     def _cut(self, X: np.ndarray) -> dict[str, Block]:
         assert self._columns is not None
@@ -80,17 +86,17 @@ class PartitionedEstimator(BaseEstimator):
                 )
             if isinstance(X, pd.DataFrame):
                 X = numeric_frame(X)
-            return self._cut(validate_data(self, X, dtype=np.float64, ensure_all_finite=False, reset=False))
+            return self._cut(validate_data(self, X, reset=False, **self._checks()))
         unknown = [party for party in X if party not in self.parties_]
         if unknown:
             raise ValueError(f"unknown parties {unknown}; the model has {list(self.parties_)}")
         present = {party: X[party] for party in self.parties_ if X.get(party) is not None}
         for party in self.parties_:
             self._check_present(party, present)
-        n_rows = len(next(iter(present.values())))
+        n_rows = _num_samples(next(iter(present.values())))
         if self.parties_[0] not in present:
             present = {self.parties_[0]: None, **present}
-        blocks = blocks_from_mapping(present, n_rows=n_rows, least=1)
+        blocks = blocks_from_mapping(present, n_rows=n_rows, least=1, accept_sparse=self._accept_sparse)
         return {
             party: match_columns(block, self._names[party], self.n_features_in_per_party_[party])
             if self.n_features_in_per_party_[party] or block.n_features

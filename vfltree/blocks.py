@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from sklearn.utils.validation import _num_samples
 
 from vflparty import align
 
@@ -76,10 +77,11 @@ def _numeric_column(column: pd.Series, party: str | None) -> np.ndarray:
         raise TypeError(f"{where} holds values that are not numbers: {error}") from None
 
 
-def make_block(party: str, data: Any, n_rows: int | None = None) -> Block:
+def make_block(party: str, data: Any, n_rows: int | None = None, *, accept_sparse: bool = False) -> Block:
     """One party's block from a DataFrame, a Series, or anything array-like of two dimensions.
 
-    data = None is a party without features (n_rows then says how many rows).
+    data = None is a party without features (n_rows then says how many rows). A SciPy matrix, where it is accepted,
+    becomes CSR of float64.
     """
     if data is None and n_rows is not None:
         return Block(party, np.zeros((n_rows, 0)))
@@ -88,6 +90,8 @@ def make_block(party: str, data: Any, n_rows: int | None = None) -> Block:
     if isinstance(data, pd.DataFrame):
         return _frame_block(party, data)
     if hasattr(data, "tocsr"):
+        if accept_sparse:
+            return Block(party, data.tocsr().astype(np.float64))
         raise TypeError(f"party {party!r}: sparse input is not supported; pass a dense array")
     try:
         values = np.asarray(data)
@@ -125,7 +129,9 @@ def _frame_block(party: str, frame: pd.DataFrame) -> Block:
     return Block(party, values.reshape(len(frame), len(names)), names, ids)
 
 
-def blocks_from_mapping(X: Mapping[str, Any], n_rows: int | None = None, least: int = 2) -> dict[str, Block]:
+def blocks_from_mapping(
+    X: Mapping[str, Any], n_rows: int | None = None, least: int = 2, *, accept_sparse: bool = False
+) -> dict[str, Block]:
     """Blocks of a dict party -> data, rows brought into the active (first) party's order by their IDs.
 
     Where several parties pass DataFrames the index is the row ID: all must hold the same IDs, in any order. Blocks
@@ -137,8 +143,10 @@ def blocks_from_mapping(X: Mapping[str, Any], n_rows: int | None = None, least: 
     if bad:
         raise TypeError(f"party names must be strings, got {bad}")
     if n_rows is None:
-        n_rows = next((len(data) for data in X.values() if data is not None), None)
-    blocks = {party: make_block(party, data, n_rows) for party, data in X.items()}
+        n_rows = next((_num_samples(data) for data in X.values() if data is not None), None)
+    blocks = {
+        party: make_block(party, data, n_rows, accept_sparse=accept_sparse) for party, data in X.items()
+    }
     active, *passive = blocks.values()
     return {active.party: active} | {block.party: _aligned(block, active) for block in passive}
 

@@ -1,6 +1,6 @@
 """Linear combinations of ciphertexts, prod c_j^(x_ij), as planned in product_plans.py: the part that multiplies."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -58,9 +58,50 @@ def dot(
     array: "CiphertextArray", plain: ArrayLike, fraction_bits: int | None, n_jobs: int
 ) -> "CiphertextArray":
     """plain @ array; see CiphertextArray.dot."""
-    encoding = array._fixed_point("multiplied")
+    array._fixed_point("multiplied")
     array._refuse_ciphertext(plain)
     matrix, factor, shape = encode_matrix(plain, fraction_bits, array.public_key.capacity)
+
+    def combine(vectors: Elements) -> Elements:
+        return linear_combinations(array.public_key.ring, vectors, matrix, n_jobs)
+
+    return _product(array, shape, factor, combine)
+
+
+class PreparedProduct:
+    """`plain @ c` planned once, for many arrays: what repeats with the same matrix plans only once.
+
+    plain : array of shape (n,) or (m, n), or a sparse matrix
+    capacity : `public_key.capacity` of the arrays to come
+    """
+
+    def __init__(
+        self, plain: ArrayLike, *, capacity: int, fraction_bits: int | None = None, n_jobs: int = 1
+    ) -> None:
+        matrix, self._factor, self.shape = encode_matrix(plain, fraction_bits, capacity)
+        self._plan = plan_products(matrix, n_jobs)
+
+    def count(self) -> Count:
+        """Modular multiplications per column of an array."""
+        return self._plan.count()
+
+    def __call__(self, array: "CiphertextArray", n_jobs: int = 1) -> "CiphertextArray":
+        """plain @ array; see CiphertextArray.dot."""
+
+        def combine(vectors: Elements) -> Elements:
+            return _by_plan(array.public_key.ring, vectors, self._plan, n_jobs)
+
+        return _product(array, self.shape, self._factor, combine)
+
+
+def _product(
+    array: "CiphertextArray",
+    shape: tuple[int, ...],
+    factor: Encoded,
+    combine: Callable[[Elements], Elements],
+) -> "CiphertextArray":
+    """The array of a product, whose elements `combine` computes from vectors (n, n_vectors, 2 * words)."""
+    encoding = array._fixed_point("multiplied")
     if array.ndim not in (1, 2) or shape[-1] != array.shape[0]:
         raise ValueError(f"cannot multiply shapes {shape} @ {array.shape}")
     n_terms = array.shape[0]
@@ -71,8 +112,7 @@ def dot(
         factor.bound,
     )
     width = array.elements.shape[1]
-    vectors = array.elements.reshape(n_terms, prod(array.shape[1:]), width)
-    out = linear_combinations(array.public_key.ring, vectors, matrix, n_jobs)
+    out = combine(array.elements.reshape(n_terms, prod(array.shape[1:]), width))
     return array._replace(
         elements=out.reshape(-1, width),
         shape=shape[:-1] + array.shape[1:],
@@ -94,12 +134,15 @@ def linear_combinations(ring: Ring, x: Elements, matrix: Coefficients, n_jobs: i
     -------
     ndarray of uint64, shape (m, n_vectors, 2 * words)
     """
-    n_vectors, width = x.shape[1:]
-    if n_vectors == 1 and only_buckets(matrix):
+    if x.shape[1] == 1 and only_buckets(matrix):
         single = np.ascontiguousarray(x.transpose(1, 0, 2))
         return _Execution(ring, 1, n_jobs).run_ahead(matrix, single).transpose(1, 0, 2)
-    plan = plan_products(matrix, n_jobs)
-    out = np.empty((matrix.shape[0], n_vectors, width), dtype=np.uint64)
+    return _by_plan(ring, x, plan_products(matrix, n_jobs), n_jobs)
+
+
+def _by_plan(ring: Ring, x: Elements, plan: ProductPlan, n_jobs: int) -> Elements:
+    n_vectors, width = x.shape[1:]
+    out = np.empty((plan.shape[0], n_vectors, width), dtype=np.uint64)
     at_once = max(1, _ELEMENTS_AT_ONCE // max(1, plan.widest_level()))
     for start in range(0, n_vectors, at_once):
         part = x[:, start : start + at_once].transpose(1, 0, 2)

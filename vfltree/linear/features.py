@@ -1,0 +1,51 @@
+"""A party's features between estimator, seat and protocol: dense or CSR, and X w in an order that does not vary."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from vflparty import codec
+
+from .messages import Features
+
+_NONE = np.zeros(0, dtype=np.int64)
+
+
+def encode_features(values: Any) -> bytes:
+    """A dense float64 array, or a SciPy matrix, on its way to its own party's seat."""
+    if not hasattr(values, "tocsr"):
+        dense = np.ascontiguousarray(values, dtype=np.float64)
+        return codec.encode(Features(dense.shape[1], dense, _NONE, _NONE))
+    csr = values.tocsr()
+    return codec.encode(
+        Features(
+            csr.shape[1],
+            csr.data.astype(np.float64),
+            csr.indices.astype(np.int64),
+            csr.indptr.astype(np.int64),
+        )
+    )
+
+
+def decode_features(data: bytes) -> Any:
+    """float64 (n_rows, n_columns), dense or CSR."""
+    message = codec.decode(data, (Features,))
+    assert isinstance(message, Features)
+    if message.values.ndim == 2:
+        return message.values
+    from scipy import sparse  # only who passes sparse data needs SciPy
+
+    shape = (len(message.starts) - 1, message.n_columns)
+    return sparse.csr_array((message.values, message.columns, message.starts), shape=shape)
+
+
+def float_scores(features: Any, coefficients: np.ndarray) -> np.ndarray:
+    """X w in floats, (n_rows, n_outputs): a row's score does not depend on what other rows there are."""
+    if hasattr(features, "tocsr"):
+        return np.asarray(features @ coefficients)
+    total = np.zeros((len(features), coefficients.shape[1]))
+    for column, line in zip(features.T, coefficients, strict=True):
+        total += column[:, None] * line
+    return total

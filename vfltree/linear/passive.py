@@ -1,0 +1,159 @@
+"""A passive party of a linear model: features and its own coefficients; no label, no key."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, ClassVar
+
+import numpy as np
+
+from vflparty import Message, Party, RemoteProtocolError, RowsDisagreeError
+
+from ..rows import rows_digest
+from .arithmetic import Arithmetic, make_arithmetic
+from .columns import FixedColumns
+from .features import decode_features, float_scores
+from .messages import (
+    FinishTraining,
+    JoinedLinear,
+    JoinLinear,
+    LinearPassiveSetup,
+    LinearScores,
+    PassiveCoefficients,
+    SendLinearScores,
+)
+from .own import OwnModel
+from .scores.messages import MaskedSums, NextStep, SealedResiduals, SealedScores
+from .scores.passive import ScoresAnswers
+from .shared import SharedSettings
+from .steps import StepKeeper
+
+
+class LinearPassiveParty(Party):
+    """A party with features only.
+
+    features : float64 (n_rows, n_columns), or SciPy CSR
+    ids : identifiers of the rows, in the order agreed with the others (only a digest leaves); None: rows are rows
+    start : float64 (n_columns, n_outputs): to start from, or to predict with; None: 0
+    allow_weak_key : accept a key that is fit for tests only
+    allow_small_batches : answer batches of any size
+    """
+
+    setup_message = LinearPassiveSetup
+    state_message = PassiveCoefficients
+    messages: ClassVar[tuple[type[Message], ...]] = (
+        JoinLinear,
+        NextStep,
+        SealedResiduals,
+        FinishTraining,
+        SendLinearScores,
+    )
+
+    def __init__(
+        self,
+        features: Any,
+        *,
+        name: str = "passive",
+        ids: Collection[Any] | None = None,
+        ids_digest: bytes | None = None,
+        start: np.ndarray | None = None,
+        allow_weak_key: bool = False,
+        allow_small_batches: bool = False,
+        n_jobs: int = 1,
+    ) -> None:
+        self.name = name
+        self._features = features
+        self._ids_digest = rows_digest(ids, features.shape[0]) if ids_digest is None else ids_digest
+        self._start = start
+        self._allow_weak_key, self._small_batches = allow_weak_key, allow_small_batches
+        self._n_jobs = n_jobs
+        self._own: OwnModel | None = None
+        self._keeper: StepKeeper | None = None
+        self._answers: ScoresAnswers | None = None
+        self._finished = False
+
+    @classmethod
+    def from_setup(cls, setup: LinearPassiveSetup) -> LinearPassiveParty:
+        return cls(
+            decode_features(setup.features),
+            name=setup.party,
+            ids_digest=setup.ids_digest,
+            start=setup.start if setup.start.size else None,
+            allow_weak_key=setup.allow_weak_key,
+            allow_small_batches=setup.allow_small_batches,
+            n_jobs=setup.n_jobs,
+        )
+
+    def export_state(self) -> PassiveCoefficients:
+        """Its half of the model, for itself to keep."""
+        if self._own is not None:
+            return PassiveCoefficients(self._own.coefficients)
+        return PassiveCoefficients(np.zeros((0, 0)) if self._start is None else self._start)
+
+    # ---- training
+
+    def on_join_linear(self, msg: JoinLinear) -> JoinedLinear:
+        """Once: check that both hold the same rows, take the key and the settings."""
+        if self._own is not None:
+            raise RemoteProtocolError("training has been joined already")
+        self._check_rows(msg.ids_digest, msg.n_rows)
+        try:
+            shared = SharedSettings.from_json(msg.settings_json)
+        except (ValueError, TypeError) as error:
+            raise RemoteProtocolError(f"settings of the active party: {error}") from error
+        arithmetic = make_arithmetic(
+            msg.public_key, allow_weak_key=self._allow_weak_key, n_jobs=self._n_jobs, ledger=self.ledger
+        )
+        self._own = self._own_model(shared)
+        self._keeper = StepKeeper(self._own, arithmetic, shared, small_batches=self._small_batches)
+        self._answers = self._exchange(shared, arithmetic, self._own, self._keeper)
+        return JoinedLinear(self._own.columns.n_columns)
+
+    def _own_model(self, shared: SharedSettings) -> OwnModel:
+        columns = FixedColumns(self._features)
+        shape = (columns.n_coefficients, shared.n_outputs)
+        start = np.zeros(shape) if self._start is None else self._start
+        if start.shape != shape:
+            raise RemoteProtocolError(
+                f"{shared.n_outputs} outputs; the coefficients here have shape {start.shape}"
+            )
+        return OwnModel(columns, shared, start)
+
+    def _exchange(
+        self, shared: SharedSettings, arithmetic: Arithmetic, own: OwnModel, keeper: StepKeeper
+    ) -> ScoresAnswers:
+        return ScoresAnswers(own, arithmetic, keeper)
+
+    def on_next_step(self, msg: NextStep) -> SealedScores:
+        return self._in_training().next_step(msg)
+
+    def on_sealed_residuals(self, msg: SealedResiduals) -> MaskedSums:
+        return self._in_training().sealed_residuals(msg)
+
+    def on_finish_training(self, msg: FinishTraining) -> None:
+        """Once: the last opened sums. Nothing more is answered afterwards."""
+        self._in_training()
+        assert self._keeper is not None
+        if msg.opened:
+            self._keeper.take_opened(msg.opened, msg.curvature)
+        self._finished = True
+
+    def _in_training(self) -> ScoresAnswers:
+        if self._answers is None or self._finished:
+            raise RemoteProtocolError("no training is in progress")
+        return self._answers
+
+    def _check_rows(self, digest: bytes, n_rows: int) -> None:
+        own_rows = self._features.shape[0]
+        if n_rows != own_rows:
+            raise RowsDisagreeError(f"{n_rows} rows are announced, {own_rows} are here")
+        if digest != self._ids_digest:
+            raise RowsDisagreeError("the row IDs, or their order, are not those announced")
+
+    # ---- prediction
+
+    def on_send_linear_scores(self, msg: SendLinearScores) -> LinearScores:
+        """X_k w_k of all rows here."""
+        self._check_rows(msg.ids_digest, msg.n_rows)
+        coefficients = self.export_state().coefficients
+        return LinearScores(float_scores(self._features, coefficients))

@@ -1,0 +1,137 @@
+"""What a linear training is set to, as the active party knows it. Frozen, checked when made, plain JSON to its seat."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import numbers
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from .approximations import APPROXIMATIONS
+from .arithmetic import ENCRYPTIONS
+from .families import FAMILIES
+from .optimisers import OPTIMIZERS
+
+EXCHANGES = ("scores",)
+RESIDUALS = APPROXIMATIONS
+STRONG_KEY_BITS = (2048, 3072, 4096)
+
+
+@dataclass(frozen=True)
+class LinearSettings:
+    """See `SecureLogisticRegression` for each; ValueError or TypeError names a wrong one.
+
+    l2_sum, l2_mean, l1_sum, l1_mean : penalties l2/2 |w|^2 and l1 |w|_1, beside the sum of weighted losses or beside
+    their mean.
+    """
+
+    family: str = "binomial"
+    n_outputs: int = 1
+    exchange: str = "scores"
+    residual: str = "taylor"
+    order: int = 1
+    interval: float = 6.0
+    l2_sum: float = 0.0
+    l2_mean: float = 0.0
+    l1_sum: float = 0.0
+    l1_mean: float = 0.0
+    fit_intercept: bool = True
+    optimizer: str = "newton"
+    learning_rate: float = 1.0
+    learning_rate_decay: float = 0.0
+    momentum: float = 0.9
+    max_iter: int = 100
+    tol: float = 1e-4
+    batch_size: int = 0
+    allow_small_batches: bool = False
+    early_stopping: bool = False
+    n_iter_no_change: int = 5
+    encryption: str = "paillier"
+    key_bits: int = 3072
+    allow_weak_key: bool = False
+    n_jobs: int = 1
+
+    def __post_init__(self) -> None:
+        _check_choice("family", self.family, tuple(FAMILIES))
+        _check_choice("exchange", self.exchange, EXCHANGES)
+        _check_choice("residual", self.residual, RESIDUALS)
+        _check_choice("optimizer", self.optimizer, OPTIMIZERS)
+        _check_choice("encryption", self.encryption, ENCRYPTIONS)
+        for name, (kind, low, high, low_open) in _RANGES.items():
+            _check_range(name, getattr(self, name), kind, low, high, low_open)
+        for name in ("fit_intercept", "early_stopping", "allow_small_batches", "allow_weak_key"):
+            if not isinstance(getattr(self, name), bool | np.bool_):
+                raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
+        if not self.allow_weak_key and self.key_bits not in STRONG_KEY_BITS and self.encryption != "none":
+            raise ValueError(
+                f"key_bits must be one of {STRONG_KEY_BITS}, got {self.key_bits}; "
+                "weaker keys, for tests only, need allow_weak_key=True"
+            )
+        self._check_together()
+
+    def _check_together(self) -> None:
+        if self.optimizer == "newton" and self.batch_size:
+            raise ValueError(
+                "optimizer='newton' takes full batches only: batch_size=None, or another optimizer"
+            )
+        if self.optimizer == "newton" and (self.l1_sum or self.l1_mean):
+            raise ValueError(
+                "optimizer='newton' takes no L1 penalty: choose 'sgd', 'momentum', 'adam' or 'adagrad'"
+            )
+        if self.order > 1 and self.family != "binomial":
+            raise ValueError(
+                f"order={self.order} is for the logistic function; {self.family} takes order=1 or residual='exact'"
+            )
+        if self.residual in ("least_squares", "minimax") and self.family != "binomial":
+            raise ValueError(f"residual={self.residual!r} approximates the logistic function only")
+
+    def to_json(self) -> str:
+        return json.dumps(dataclasses.asdict(self), default=_plain_number)
+
+    @classmethod
+    def from_json(cls, text: str) -> LinearSettings:
+        return cls(**json.loads(text))
+
+
+# parameter: kind, lowest, highest, lowest excluded
+_RANGES: dict[str, tuple[type, float, float, bool]] = {
+    "n_outputs": (numbers.Integral, 1, np.inf, False),
+    "order": (numbers.Integral, 1, 1, False),
+    "interval": (numbers.Real, 0, np.inf, True),
+    "l2_sum": (numbers.Real, 0, np.inf, False),
+    "l2_mean": (numbers.Real, 0, np.inf, False),
+    "l1_sum": (numbers.Real, 0, np.inf, False),
+    "l1_mean": (numbers.Real, 0, np.inf, False),
+    "learning_rate": (numbers.Real, 0, np.inf, True),
+    "learning_rate_decay": (numbers.Real, 0, np.inf, False),
+    "momentum": (numbers.Real, 0, 1, False),
+    "max_iter": (numbers.Integral, 1, np.inf, False),
+    "tol": (numbers.Real, 0, np.inf, False),
+    "batch_size": (numbers.Integral, 0, np.inf, False),
+    "n_iter_no_change": (numbers.Integral, 1, np.inf, False),
+    "key_bits": (numbers.Integral, 16, 8192, False),
+}
+
+
+def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+
+
+def _check_range(name: str, value: Any, kind: type, low: float, high: float, low_open: bool) -> None:
+    word = "an integer" if kind is numbers.Integral else "a number"
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, kind):
+        raise TypeError(f"{name} must be {word}, got {value!r} of type {type(value).__name__}")
+    number = float(value)  # type: ignore[arg-type]
+    if not (low < number if low_open else low <= number) or not number <= high or not np.isfinite(number):
+        brackets = ("(" if low_open else "[") + f"{low}, {high}" + ("]" if np.isfinite(high) else ")")
+        raise ValueError(f"{name} must be {word} in {brackets}, got {value!r}")
+
+
+def _plain_number(value: object) -> object:
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{type(value).__name__} in settings")
