@@ -2,50 +2,38 @@
 
 from __future__ import annotations
 
-import numbers
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import numpy as np
-import pandas as pd
 from sklearn.base import ClassifierMixin, RegressorMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted
 
-from vflcrypto import InsecureKeyWarning, kernels
-from vflparty import Ledger, codec, make_network, make_seat, new_training_id
-from vflparty.network import check_timeout
+from vflcrypto import kernels
 
-from ..base import PartitionedEstimator, check_targets, party_seeds
+from ..base import check_targets, party_seeds
 from ..blocks import Block
 from ..callables import name_of
-from ..exceptions import NotEncryptedWarning
-from ..growing.prediction import ActivePredictor
-from ..inspection import Inspected
+from ..federated import FederatedTrees
 from ..losses import POISSON_DELTA_STEP
-from ..progress import ProgressBar
-from ..saving import SavedByParty
-from ..sealing import COUNTERS
 from .active import ActiveParty
 from .cost import estimate
 from .export import ExportedToXGBoost
 from .files import FILE_KIND
-from .messages import ActiveSetup, PassiveSetup, Predicted, PredictionSetup, Records
+from .messages import ActiveSetup
 from .objectives import check_objective, predictions
 from .passive import PassiveParty
-from .settings import STRONG_KEY_BITS, BoostSettings
+from .settings import BoostSettings
 from .weights import weighted_rows
 
-NETWORKS = ("inprocess", "process")
 LARGEST_TARGET = 1e150  # its square is a double, and so are sums of squares
-_ANSWERS_AT_ONCE = 1 << 27  # a passive party keeps one byte per (record, row) while it predicts
 
 
-class _SecureBoost(SavedByParty, Inspected, ExportedToXGBoost, PartitionedEstimator):
+class _SecureBoost(ExportedToXGBoost, FederatedTrees):
     """What both estimators share. `__init__` only stores; everything is checked in `fit`, before a key is made."""
 
     _file_kind = FILE_KIND
+    _passive_party = PassiveParty
 
     def __init__(
         self,
@@ -125,28 +113,10 @@ class _SecureBoost(SavedByParty, Inspected, ExportedToXGBoost, PartitionedEstima
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Any:
         """Check, seat, train, gather."""
         self._default_settings()  # parameters first: the cheapest check
-        # A fit that fails must not leave the trees of one data set with the labels of another.
-        self.__dict__.pop("_active_model", None)
-        blocks, y = self._training_blocks(X, y)
-        n_rows = next(iter(blocks.values())).n_rows
-        if n_rows == 0:
-            raise ValueError("0 rows to train on")
-        y = check_targets(y, n_rows)
+        blocks, y = self._begin_fit(X, y)
         blocks, y, weights = weighted_rows(blocks, y, sample_weight, self.class_weight)
         targets, settings = self._encode(y)
-        if settings.encryption == "none":
-            warnings.warn(
-                'encryption="none": passive parties receive gradients in the clear and can read labels from them',
-                NotEncryptedWarning,
-                stacklevel=3,
-            )
-        elif settings.key_bits < min(STRONG_KEY_BITS) and self.network == "process":
-            # Made here, the key itself warns; there, its warning ends in the log of a process.
-            warnings.warn(
-                f"a {settings.key_bits}-bit key protects nothing: use it in tests only",
-                InsecureKeyWarning,
-                stacklevel=3,
-            )
+        self._warn_of_keys(settings)
         self._train(blocks, targets, weights, settings)
         return self
 
@@ -167,11 +137,7 @@ class _SecureBoost(SavedByParty, Inspected, ExportedToXGBoost, PartitionedEstima
 
     def _settings(self, default: str, n_classes: int) -> BoostSettings:
         """Settings with the objective that was asked for, or the default one."""
-        if self.network not in NETWORKS:
-            raise ValueError(f"network must be one of {NETWORKS}, got {self.network!r}")
-        check_timeout(self.timeout)
-        if not isinstance(self.verbose, numbers.Integral):
-            raise TypeError(f"verbose must be an integer, got {self.verbose!r}")
+        self._check_seating()
         own = {name: getattr(self, name) for name in _SHARED_PARAMETERS}
         custom = name_of(self.objective, "objective", self.network) if callable(self.objective) else ""
         objective = default if custom or self.objective is None else cast("str", self.objective)
@@ -211,119 +177,13 @@ class _SecureBoost(SavedByParty, Inspected, ExportedToXGBoost, PartitionedEstima
             cuts=self._cuts_of(active),
             random_seed=seeds[0],
         )
-        seats = [make_seat(active.party, ActiveParty, setup)] + [
-            make_seat(block.party, PassiveParty, self._passive_setup(block, settings.n_jobs, seed))
-            for block, seed in zip(passive, seeds[1:], strict=True)
-        ]
-        with (
-            ProgressBar(
-                self.verbose, settings.n_estimators, "tree" if settings.n_outputs == 1 else "round"
-            ) as bar,
-            make_network(self.network, seats, timeout=self.timeout, on_progress=bar) as network,
-        ):
-            result = network.run()
-            tables = {block.party: network.collect(block.party) for block in passive}
-        self.training_id_ = new_training_id()
-        self._keep_model(result, tables)
-        self.encryption_ = settings.encryption
-        self._report_costs(network.ledger, settings)
+        unit = "tree" if settings.n_outputs == 1 else "round"
+        result = self._lead_training(ActiveParty, setup, passive, seeds[1:], settings, unit)
+        self._keep_model(*result)
 
     def _keep_model(self, active: Any, passive: dict[str, Any]) -> None:
         super()._keep_model(active, passive)
         self.base_score_ = active.base_score
-
-    def _cuts_of(self, block: Block) -> tuple[np.ndarray, ...] | None:
-        """Bin borders given by the caller of a subclass; None means quantiles."""
-        return None
-
-    def _passive_setup(
-        self, block: Block, n_jobs: int, seed: int = 0, table: Records | None = None
-    ) -> PassiveSetup:
-        return PassiveSetup(
-            party=block.party,
-            features=block.values,
-            ids_digest=block.ids_digest,
-            max_bin=int(self.max_bin),
-            allow_weak_key=bool(self.allow_weak_key),
-            cuts=self._cuts_of(block),
-            random_seed=seed,
-            n_jobs=n_jobs,
-            records=codec.encode(table) if table else b"",
-        )
-
-    def _report_costs(self, ledger: Ledger, settings: BoostSettings) -> None:
-        self.traffic_ = ledger.summary()
-        encrypted = settings.encryption != "none"
-        self.costs_ = {
-            "encryption": settings.encryption,
-            "key_bits": int(settings.key_bits) if encrypted else None,
-            "backend": kernels.backends()[0] if encrypted else None,
-            "n_jobs": settings.n_jobs,
-            "rounds": ledger.rounds,
-            "bytes": ledger.bytes_sent,
-            **{name: ledger.counts.get(name, 0) for name in COUNTERS},
-            "seconds": dict(ledger.seconds),
-        }
-
-    # ---- prediction
-
-    def _predict(self, X: Any, ledger: Ledger | None = None) -> Predicted:
-        """Raw scores and leaves of every row, by the federated protocol; its traffic is added to `ledger`."""
-        ledger = Ledger() if ledger is None else ledger
-        check_is_fitted(self, "_active_model")
-        blocks = self._prediction_blocks(X)
-        n_rows = next(iter(blocks.values())).n_rows
-        if n_rows == 0:
-            raise ValueError("0 rows to predict")
-        n_records = max([len(t.ids) for t in self._passive_models.values()] + [1])
-        step = max(1, _ANSWERS_AT_ONCE // n_records)
-        pieces = [
-            self._predict_rows(
-                {party: block.take(slice(at, at + step)) for party, block in blocks.items()}, ledger
-            )
-            for at in range(0, n_rows, step)
-        ]
-        return Predicted(
-            np.concatenate([piece.raw_scores for piece in pieces]),
-            np.concatenate([piece.leaves for piece in pieces]),
-        )
-
-    def _predict_rows(self, blocks: dict[str, Block], ledger: Ledger) -> Predicted:
-        active = blocks[self.parties_[0]]
-        asked = [party for party in self.parties_[1:] if party in blocks or self._ask is not None]
-        setup = PredictionSetup(
-            party=active.party,
-            features=active.values,
-            ids_digest=active.ids_digest,
-            passive_parties=self.parties_[1:],
-            present_parties=tuple(asked),
-            model=codec.encode(self._active_model),
-        )
-        if self._ask is not None:
-            return self._ask(setup)
-        seats = [make_seat(active.party, ActivePredictor, setup)] + [
-            make_seat(
-                party, PassiveParty, self._passive_setup(blocks[party], 1, table=self._passive_models[party])
-            )
-            for party in asked
-        ]
-        with make_network(self.network, seats, timeout=self.timeout) as network:
-            result: Predicted = network.run()
-        ledger.merge(network.ledger.to_message())
-        return result
-
-    def _splits_owned(self, number: int) -> int:
-        return int((self._active_model.owner == number).sum())
-
-    def prediction_traffic(self, X: Any) -> pd.DataFrame:
-        """Predict, and say what crossed: messages and bytes per party and kind, as `traffic_`."""
-        ledger = Ledger()
-        self._predict(X, ledger)
-        return ledger.summary()
-
-    def apply(self, X: Any) -> np.ndarray:
-        """Leaf of every row in every tree: int32 (n_rows, n_trees), nodes as numbered in the tree."""
-        return self._predict(X).leaves
 
 
 _SHARED_PARAMETERS = [

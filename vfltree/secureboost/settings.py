@@ -6,18 +6,17 @@ import dataclasses
 import json
 import numbers
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ..binning import MAX_BINS, MIN_BINS
 from ..growing.numbering import MAX_DEPTH
+from ..parameters import as_float, check_choice, check_key_bits, check_range, plain_number
 from ..sealing import ENCRYPTIONS
 from .objectives import OBJECTIVES
 
 GROW_POLICIES = ("depthwise", "lossguide")
 SAMPLING_METHODS = ("uniform", "goss")
-STRONG_KEY_BITS = (2048, 3072, 4096)
 
 
 @dataclass(frozen=True)
@@ -56,22 +55,22 @@ class BoostSettings:
     )
 
     def __post_init__(self) -> None:
-        _check_choice("objective", self.objective, OBJECTIVES)
-        _check_choice("encryption", self.encryption, ENCRYPTIONS)
-        _check_choice("grow_policy", self.grow_policy, GROW_POLICIES)
-        _check_choice("sampling_method", self.sampling_method, SAMPLING_METHODS)
+        check_choice("objective", self.objective, OBJECTIVES)
+        check_choice("encryption", self.encryption, ENCRYPTIONS)
+        check_choice("grow_policy", self.grow_policy, GROW_POLICIES)
+        check_choice("sampling_method", self.sampling_method, SAMPLING_METHODS)
         if self.grow_policy == "lossguide" and self.max_depth == 0:
             raise ValueError(
                 f"max_depth=0 (no limit in XGBoost) is not offered: record ids hold depths up to {MAX_DEPTH}; "
                 f"max_depth={MAX_DEPTH} is the most"
             )
         for name, (kind, low, high, low_open) in _RANGES.items():
-            _check_range(name, getattr(self, name), kind, low, high, low_open)
+            check_range(name, getattr(self, name), kind, low, high, low_open)
         self._check_sampling()
         if not self.quantile_alpha:
             raise ValueError("quantile_alpha must hold one number at least")
         for alpha in self.quantile_alpha:
-            _check_range("quantile_alpha", alpha, numbers.Real, 0, 1, low_open=True)
+            check_range("quantile_alpha", alpha, numbers.Real, 0, 1, low_open=True)
             if alpha >= 1:
                 raise ValueError(f"quantile_alpha must lie in (0, 1), got {alpha!r}")
         if self.base_score is not None:
@@ -81,11 +80,7 @@ class BoostSettings:
             raise ValueError(
                 f"scale_pos_weight is for two classes by binary:logistic; the objective is {name}"
             )
-        if not self.allow_weak_key and self.key_bits not in STRONG_KEY_BITS and self.encryption != "none":
-            raise ValueError(
-                f"key_bits must be one of {STRONG_KEY_BITS}, got {self.key_bits}; "
-                "weaker keys, for tests only, need allow_weak_key=True"
-            )
+        check_key_bits(self.key_bits, self.allow_weak_key, self.encryption)
 
     def _check_sampling(self) -> None:
         if self.sampling_method != "goss":
@@ -109,12 +104,12 @@ class BoostSettings:
 
     def _check_base_score(self) -> None:
         low = 0.0 if self.objective in ("binary:logistic", "count:poisson") else -np.inf
-        _check_range("base_score", self.base_score, numbers.Real, low, np.inf, low_open=True)
-        if self.objective == "binary:logistic" and _as_float(self.base_score) >= 1:
+        check_range("base_score", self.base_score, numbers.Real, low, np.inf, low_open=True)
+        if self.objective == "binary:logistic" and as_float(self.base_score) >= 1:
             raise ValueError(f"base_score of {self.objective} must lie in (0, 1), got {self.base_score}")
 
     def to_json(self) -> str:
-        return json.dumps(dataclasses.asdict(self), default=_plain_number)
+        return json.dumps(dataclasses.asdict(self), default=plain_number)
 
     @classmethod
     def from_json(cls, text: str) -> BoostSettings:
@@ -144,32 +139,3 @@ _RANGES: dict[str, tuple[type, float, float, bool]] = {
     "huber_slope": (numbers.Real, 0, np.inf, True),
     "key_bits": (numbers.Integral, 16, 8192, False),
 }
-
-
-def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
-
-
-def _check_range(name: str, value: object, kind: type, low: float, high: float, low_open: bool) -> None:
-    word = "an integer" if kind is numbers.Integral else "a number"
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, kind):
-        raise TypeError(f"{name} must be {word}, got {value!r} of type {type(value).__name__}")
-    number = _as_float(value)
-    if not (low < number if low_open else low <= number) or not number <= high or not np.isfinite(number):
-        brackets = ("(" if low_open else "[") + f"{low}, {high}" + ("]" if np.isfinite(high) else ")")
-        raise ValueError(f"{name} must be {word} in {brackets}, got {value!r}")
-
-
-def _as_float(value: Any) -> float:
-    """As a double; integers beyond its range are infinite."""
-    try:
-        return float(value)
-    except OverflowError:
-        return np.inf if value > 0 else -np.inf
-
-
-def _plain_number(value: object) -> object:
-    if isinstance(value, np.generic):
-        return value.item()
-    raise TypeError(f"{type(value).__name__} in settings")

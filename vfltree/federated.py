@@ -1,0 +1,217 @@
+"""What every estimator of trees over several parties does around its protocol: seats, costs, predictions.
+
+Subclasses say which parties sit there and what their targets are.
+"""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from collections.abc import Sequence
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import pandas as pd
+from sklearn.utils.validation import check_is_fitted
+
+from vflcrypto import InsecureKeyWarning, kernels
+from vflparty import Ledger, Message, Party, codec, make_network, make_seat, new_training_id
+from vflparty.network import check_timeout
+from vflparty.party import Leader
+
+from .base import PartitionedEstimator, check_targets
+from .blocks import Block
+from .exceptions import NotEncryptedWarning
+from .growing.messages import PassiveSetup, Predicted, PredictionSetup, Records
+from .growing.prediction import ActivePredictor
+from .inspection import Inspected
+from .parameters import STRONG_KEY_BITS
+from .progress import ProgressBar
+from .saving import SavedByParty
+from .sealing import COUNTERS
+
+NETWORKS = ("inprocess", "process")
+_ANSWERS_AT_ONCE = 1 << 27  # a passive party keeps one byte per (record, row) while it predicts
+
+
+class TrainingSettings(Protocol):
+    """What the report of a training says of its settings."""
+
+    @property
+    def n_estimators(self) -> int: ...
+    @property
+    def encryption(self) -> str: ...
+    @property
+    def key_bits(self) -> int: ...
+    @property
+    def n_jobs(self) -> int: ...
+
+
+class FederatedTrees(SavedByParty, Inspected, PartitionedEstimator):
+    """What estimators of trees share. `__init__` of a subclass only stores; everything is checked in `fit`."""
+
+    _passive_party: ClassVar[type[Party]]  # who sits at a passive party's seat
+    max_bin: int
+    allow_weak_key: bool
+    network: str
+    timeout: float
+    verbose: int
+
+    # ---- training
+
+    def _check_seating(self) -> None:
+        """Parameters that say how the parties sit and talk."""
+        if self.network not in NETWORKS:
+            raise ValueError(f"network must be one of {NETWORKS}, got {self.network!r}")
+        check_timeout(self.timeout)
+        if not isinstance(self.verbose, numbers.Integral):
+            raise TypeError(f"verbose must be an integer, got {self.verbose!r}")
+
+    def _begin_fit(self, X: Any, y: Any) -> tuple[dict[str, Block], np.ndarray]:
+        """Blocks and targets; a model that was there is gone."""
+        # A fit that fails must not leave the trees of one data set with the labels of another.
+        self.__dict__.pop("_active_model", None)
+        blocks, y = self._training_blocks(X, y)
+        n_rows = next(iter(blocks.values())).n_rows
+        if n_rows == 0:
+            raise ValueError("0 rows to train on")
+        return blocks, check_targets(y, n_rows)
+
+    def _warn_of_keys(self, settings: TrainingSettings) -> None:
+        """Called from `_fit`, which `fit` calls: the warning names the line that fits."""
+        if settings.encryption == "none":
+            warnings.warn(
+                'encryption="none": passive parties receive gradients in the clear and can read labels from them',
+                NotEncryptedWarning,
+                stacklevel=4,
+            )
+        elif settings.key_bits < min(STRONG_KEY_BITS) and self.network == "process":
+            # Made here, the key itself warns; there, its warning ends in the log of a process.
+            warnings.warn(
+                f"a {settings.key_bits}-bit key protects nothing: use it in tests only",
+                InsecureKeyWarning,
+                stacklevel=4,
+            )
+
+    def _lead_training(
+        self,
+        leader: type[Leader],
+        setup: Any,
+        passive: Sequence[Block],
+        seeds: Sequence[int],
+        settings: TrainingSettings,
+        unit: str,
+    ) -> tuple[Any, dict[str, Message]]:
+        """Seat the parties and let them talk; returns the leader's result, and every passive party's half by name.
+
+        setup : of the leader's seat.  seeds : one a passive party.  unit : what the progress bar counts.
+        """
+        seats = [make_seat(setup.party, leader, setup)] + [
+            make_seat(block.party, self._passive_party, self._passive_setup(block, settings.n_jobs, seed))
+            for block, seed in zip(passive, seeds, strict=True)
+        ]
+        with (
+            ProgressBar(self.verbose, settings.n_estimators, unit) as bar,
+            make_network(self.network, seats, timeout=self.timeout, on_progress=bar) as network,
+        ):
+            result = network.run()
+            tables = {block.party: network.collect(block.party) for block in passive}
+        self.training_id_ = new_training_id()
+        self.encryption_ = settings.encryption
+        self._report_costs(network.ledger, settings)
+        return result, tables
+
+    def _cuts_of(self, block: Block) -> tuple[np.ndarray, ...] | None:
+        """Bin borders given by the caller of a subclass; None means quantiles."""
+        return None
+
+    def _passive_setup(
+        self, block: Block, n_jobs: int, seed: int = 0, table: Records | None = None
+    ) -> PassiveSetup:
+        return PassiveSetup(
+            party=block.party,
+            features=block.values,
+            ids_digest=block.ids_digest,
+            max_bin=int(self.max_bin),
+            allow_weak_key=bool(self.allow_weak_key),
+            cuts=self._cuts_of(block),
+            random_seed=seed,
+            n_jobs=n_jobs,
+            records=codec.encode(table) if table else b"",
+        )
+
+    def _report_costs(self, ledger: Ledger, settings: TrainingSettings) -> None:
+        self.traffic_ = ledger.summary()
+        encrypted = settings.encryption != "none"
+        self.costs_ = {
+            "encryption": settings.encryption,
+            "key_bits": int(settings.key_bits) if encrypted else None,
+            "backend": kernels.backends()[0] if encrypted else None,
+            "n_jobs": settings.n_jobs,
+            "rounds": ledger.rounds,
+            "bytes": ledger.bytes_sent,
+            **{name: ledger.counts.get(name, 0) for name in COUNTERS},
+            "seconds": dict(ledger.seconds),
+        }
+
+    # ---- prediction
+
+    def _predict(self, X: Any, ledger: Ledger | None = None) -> Predicted:
+        """Raw scores and leaves of every row, by the federated protocol; its traffic is added to `ledger`."""
+        ledger = Ledger() if ledger is None else ledger
+        check_is_fitted(self, "_active_model")
+        blocks = self._prediction_blocks(X)
+        n_rows = next(iter(blocks.values())).n_rows
+        if n_rows == 0:
+            raise ValueError("0 rows to predict")
+        n_records = max([len(t.ids) for t in self._passive_models.values()] + [1])
+        step = max(1, _ANSWERS_AT_ONCE // n_records)
+        pieces = [
+            self._predict_rows(
+                {party: block.take(slice(at, at + step)) for party, block in blocks.items()}, ledger
+            )
+            for at in range(0, n_rows, step)
+        ]
+        return Predicted(
+            np.concatenate([piece.raw_scores for piece in pieces]),
+            np.concatenate([piece.leaves for piece in pieces]),
+        )
+
+    def _predict_rows(self, blocks: dict[str, Block], ledger: Ledger) -> Predicted:
+        active = blocks[self.parties_[0]]
+        asked = [party for party in self.parties_[1:] if party in blocks or self._ask is not None]
+        setup = PredictionSetup(
+            party=active.party,
+            features=active.values,
+            ids_digest=active.ids_digest,
+            passive_parties=self.parties_[1:],
+            present_parties=tuple(asked),
+            model=codec.encode(self._active_model),
+        )
+        if self._ask is not None:
+            return self._ask(setup)
+        seats = [make_seat(active.party, ActivePredictor, setup)] + [
+            make_seat(
+                party,
+                self._passive_party,
+                self._passive_setup(blocks[party], 1, table=self._passive_models[party]),
+            )
+            for party in asked
+        ]
+        with make_network(self.network, seats, timeout=self.timeout) as network:
+            result: Predicted = network.run()
+        ledger.merge(network.ledger.to_message())
+        return result
+
+    def _splits_owned(self, number: int) -> int:
+        return int((self._active_model.owner == number).sum())
+
+    def prediction_traffic(self, X: Any) -> pd.DataFrame:
+        """Predict, and say what crossed: messages and bytes per party and kind, as `traffic_`."""
+        ledger = Ledger()
+        self._predict(X, ledger)
+        return ledger.summary()
+
+    def apply(self, X: Any) -> np.ndarray:
+        """Leaf of every row in every tree: int32 (n_rows, n_trees), nodes as numbered in the tree."""
+        return self._predict(X).leaves
