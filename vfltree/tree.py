@@ -256,6 +256,10 @@ class TreeBuilder:
         """Note the sum of hessians of a node."""
         self._covers[at] = cover
 
+    def cover(self, at: int) -> float:
+        """What `set_cover` noted."""
+        return self._covers[at]
+
     def freeze(self) -> Tree:
         """The finished tree; every node must have been split or made a leaf."""
         n_nodes = len(self.nodes)

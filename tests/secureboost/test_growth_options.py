@@ -20,6 +20,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "bytree": {"colsample_bytree": 0.5},
     "bylevel": {"colsample_bytree": 0.9, "colsample_bylevel": 0.3},
     "one column": {"colsample_bytree": 0.01, "subsample": 0.8},
+    "lossguide": {"grow_policy": "lossguide", "max_leaves": 6, "max_depth": 5},
+    "max_leaves": {"max_leaves": 5},
+    "lossguide and columns": {"grow_policy": "lossguide", "max_leaves": 5, "colsample_bylevel": 0.5},
     "goss": {"sampling_method": "goss", "top_rate": 0.3, "other_rate": 0.2},
 }
 option = pytest.mark.parametrize("name", OPTIONS)
@@ -28,7 +31,8 @@ option = pytest.mark.parametrize("name", OPTIONS)
 def fitted(name: str, task: str, n_parties: int, **parameters: Any):
     X, y = some_data(task, missing=True)
     partition = thirds(X.shape[1], n_parties)
-    return estimator(task, partition=partition, **OPTIONS[name], **parameters).fit(X, y), X
+    model = estimator(task, partition=partition, **parameters)
+    return model.set_params(**OPTIONS[name]).fit(X, y), X
 
 
 @option

@@ -34,7 +34,7 @@ def drawn_columns(model, round_: int, depth: int) -> np.ndarray:
     """Columns of X that may split nodes of this depth: what only all parties together know."""
     seeds = party_seeds(model.random_state, len(model.parties_))
     n_features = list(model.n_features_in_per_party_.values())
-    sample = draw_columns(model._settings(**model._objective_defaults()), seeds[0], round_, n_features)
+    sample = draw_columns(model._default_settings(), seeds[0], round_, n_features)
     columns = []
     for number, (party, slots) in enumerate(zip(model.parties_, sample.at(depth), strict=True)):
         order = np.arange(n_features[number])
@@ -77,3 +77,48 @@ def test_levels_split_by_the_columns_drawn_for_them_as_on_pooled_data(shares):
     assert table.columns.tolist() == pooled.table.columns.tolist()
     assert table.thresholds.tolist() == pooled.table.thresholds.tolist()
     assert len(set(table.columns.tolist())) > 4
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {"grow_policy": "lossguide", "max_leaves": 2},
+        {"grow_policy": "lossguide", "max_leaves": 7},
+        {"grow_policy": "lossguide", "max_leaves": 20, "max_depth": 4},
+        {"grow_policy": "lossguide", "max_leaves": 25, "max_depth": 12, "min_child_weight": 0.2},
+        {"grow_policy": "lossguide", "max_leaves": 12, "gamma": 0.4, "max_delta_step": 0.5},
+        {"grow_policy": "lossguide", "max_leaves": 0, "max_depth": 4},
+        {"grow_policy": "lossguide", "max_leaves": 1},
+        {"max_leaves": 11},
+        {"max_leaves": 8, "max_depth": 3},
+    ],
+    ids=lambda parameters: "-".join(map(str, parameters.values())),
+)  # fmt: skip
+def test_leaf_wise_and_limited_trees_are_xgboosts(parameters):
+    X, y = data()
+    booster, matrix, model = train_both(X, y, BINARY, rounds=10, **parameters)
+    assert_same_trees(model, booster, matrix)
+    np.testing.assert_allclose(model.predict_proba(X)[:, 1], booster.predict(matrix), atol=1e-5)
+
+
+def test_of_equal_gains_the_node_made_first_is_split_first():
+    """One half of the rows has the labels of the other turned over: every gain occurs in both branches of the root."""
+    X, _ = data(missing=False, n_rows=150)
+    y = (X[:, 0] + X[:, 4] * X[:, 5] > -1).astype(float)
+    X, y = np.vstack([X, X]), np.concatenate([y, 1 - y])
+    X[150:, 2] += 100
+    for max_leaves in (2, 3, 4, 5, 8, 11):
+        booster, matrix, model = train_both(
+            X, y, BINARY, rounds=2, grow_policy="lossguide", max_leaves=max_leaves, base_score=0.5
+        )
+        assert_same_trees(model, booster, matrix)
+    gains = result_trees(model._active_model)[0].gain
+    gains = gains[gains > 0]
+    assert len(np.unique(gains)) <= (len(gains) + 1) // 2 + 1
+
+
+def test_trees_of_several_classes_grow_by_gain_side_by_side():
+    X, y = data(task="five")
+    objective = {"objective": "multi:softprob", "num_class": 5}
+    booster, matrix, model = train_both(X, y, objective, rounds=4, grow_policy="lossguide", max_leaves=9)
+    assert_same_trees(model, booster, matrix)

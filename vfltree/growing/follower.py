@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -17,7 +18,7 @@ from ..binning import BinMapper
 from ..joint_cells import MergeTree, find_trees, plan_sums, single_features, trees_of
 from ..rows import rows_digest
 from ..sealing import Summer
-from ..tree import RecordTable
+from ..tree import RecordTable, record_parts
 from .masks import pack_masks, unpack_masks
 from .messages import (
     Histograms,
@@ -46,6 +47,10 @@ class OpenNodes:
     own_splits: dict[int, np.ndarray] = field(
         default_factory=dict, init=False
     )  # masks answered at this level
+    # Leaf-wise growth, where nodes stay open until they are split: how many leaves a tree may have (0: level by level),
+    # and the record ids of nodes that were split.
+    max_leaves: int = field(default=0, init=False)
+    divided: set[int] = field(default_factory=set, init=False)
 
     def rows(self, node: int) -> np.ndarray:
         """Rows of an open node."""
@@ -57,6 +62,17 @@ class OpenNodes:
     def sampled(self, node: int, rows: np.ndarray) -> np.ndarray:
         """Those of the node's rows that sums count, as often as they count."""
         raise NotImplementedError
+
+    def count_splits(self, nodes: list[int]) -> None:
+        """Leaf-wise growth: a tree is split no more often than its leaves allow."""
+        if not self.max_leaves:
+            return
+        self.divided |= set(nodes)
+        tree, n_splits = Counter(int(record_parts(node)[0]) for node in self.divided).most_common(1)[0]
+        if n_splits >= self.max_leaves:
+            raise RemoteProtocolError(
+                f"{n_splits} splits of tree {tree} were asked, {self.max_leaves} leaves were agreed"
+            )
 
     def columns(self, node: int, slots: np.ndarray) -> np.ndarray:
         """The columns that these slots stand for in the node's tree."""
@@ -84,6 +100,11 @@ class OpenNodes:
             if min(n_left, n_right) == 0:
                 raise RemoteProtocolError(f"node {node} has a child without rows")
             counted.append((n_left, n_right))
+        if self.max_leaves:
+            if not parents:
+                raise RemoteProtocolError("no split node is named")
+            self.count_splits(parents)
+            children |= {node: rest for node, rest in self.open_nodes.items() if node not in self.divided}
         self.level, self.open_nodes, self.own_splits = self.level + 1, children, {}
         return counted
 
@@ -205,6 +226,7 @@ class TreeFollower(Party):
             masks.append(self._split(current, node, column, bin_, missing_left))
             records.append((node, column, self._mapper.threshold(column, bin_), missing_left))
         if records:
+            current.count_splits(msg.nodes.tolist())
             self.records = self.records.append(*zip(*records, strict=True))
         return SplitsRecorded(msg.round, msg.level, pack_masks(masks))
 

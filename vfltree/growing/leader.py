@@ -16,7 +16,7 @@ from ..bin_sums import expand_histograms, unpack_present
 from ..binning import MAX_BINS, BinMapper
 from ..rows import rows_digest
 from ..sealing import Sealer
-from ..tree import RecordTable
+from ..tree import RecordTable, heap_depth, record_parts
 from .masks import unpack_masks
 from .messages import Histograms, Joined, RecordSplits, SplitsRecorded
 from .nodes import Division, Growing, Node, Split
@@ -196,11 +196,12 @@ class TreeLeader(Leader):
             party for party, slots in zip(self._passive, self._shown[OWN + 1 :], strict=True) if len(slots)
         ]
 
-    def _open_children(self, current: Growing, level: int, division: Division) -> list[Node]:
+    def _open_children(self, current: Growing, division: Division) -> list[Node]:
         """The children that may be split; the others become leaves."""
         open_children = []
         for child in division.children:
-            if level < self._growth.max_depth and current.may_split(child):
+            depth = int(heap_depth(record_parts(child.record)[1]))
+            if depth < self._growth.max_depth and current.may_split(child):
                 open_children.append(child)
             else:
                 current.make_leaf(child)

@@ -86,7 +86,7 @@ class SumChildren(Message, answer="Histograms"):
     """active -> every passive, once per level: how split nodes fall apart; each smaller child is to be summed.
 
     A mask splits a node's rows in two, so children partition their parent by construction; nodes that are not named
-    have become leaves.
+    have become leaves (in leaf-wise growth they may still be split later).
     """
 
     round: int

@@ -18,7 +18,8 @@ passive  which rows are in each node that is summed and go     labels, gradients
          splits; numbers of rounds, outputs (classes), rows,
          the depth; which rows a round was trained on (with
          sampling_method="goss": which have large gradients),
-         and which of its own features
+         which of its own features are summed; leaves a tree
+         may have (grow_policy="lossguide")
 ======== ===================================================== ==================================================
 
 What leaks all the same. A passive party can infer labels from row sets, often well: rows that trees keep together tend

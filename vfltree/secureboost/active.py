@@ -30,7 +30,8 @@ from .messages import (
 )
 from .nodes import BoostRound, Refit
 from .objectives import make_loss
-from .sampling import ColumnSample, draw_columns, draw_rows, samples_columns
+from .order import make_order
+from .sampling import ColumnSample, draw_columns, draw_rows, goes_by_level, samples_columns
 from .settings import BoostSettings
 
 Steps = Generator[Round, Round, list[Node]]
@@ -142,6 +143,7 @@ class ActiveParty(TreeLeader):
             JoinTraining(
                 self._ids_digest, n_rows, settings.n_estimators, settings.n_outputs, settings.max_depth,
                 self._fraction_bits, settings.encryption, self._sealer.public_bytes,
+                0 if goes_by_level(settings) else settings.max_leaves,
             ),
         )  # fmt: skip
         self._keep_shapes(answers)
@@ -156,7 +158,7 @@ class ActiveParty(TreeLeader):
             quantized = sample.quantize(g, h, self._fraction_bits)
         current = BoostRound(
             number, quantized, sample.mask(len(raw)), raw, self._rules, self._settings.learning_rate,
-            self._columns, self._refit(raw),
+            self._columns, self._refit(raw), make_order(self._settings),
         )  # fmt: skip
         return current, sample.rows
 
@@ -179,22 +181,22 @@ class ActiveParty(TreeLeader):
         }
 
     def _grow_round(self, number: int, raw: np.ndarray) -> Generator[Round, Round, list[Tree]]:
-        """A tree per output, all of them level by level together; adds their leaf values to `raw`."""
+        """A tree per output, all of them together, level by level or in steps; adds their leaf values to `raw`."""
         self._draw_columns(number)
         current, rows = self._begin_round(number, raw)
         with self.ledger.phase("encrypt"):
-            sealed = self._sealer.seal(*current.sampled_gradients)
+            sealed = self._sealer.seal(*current.sampled_gradients) if self._summing_parties() else b""
         answers = yield self._hand_out(number, rows, sealed)
         nodes, level = current.roots(), 0
         builders = [node.builder for node in nodes]
         self._attach_histograms(current, level, nodes, answers)
-        while nodes:
+        while nodes or current.waiting:
             with self.ledger.phase("split search"):
                 splits = current.choose_splits(nodes)
             divisions = yield from self._divide(current, level, splits)
-            level += 1
-            nodes = yield from self._sum_children(current, level, divisions)
-        return [builder.freeze() for builder in builders]
+            nodes = yield from self._sum_children(current, level + 1, divisions)
+            level += bool(nodes)  # where no child is worth a split, nothing was said of them
+        return current.trees(builders)
 
     def _refit(self, raw: np.ndarray) -> Refit | None:
         """What finds leaf values anew, for losses that ask for it."""
@@ -205,7 +207,7 @@ class ActiveParty(TreeLeader):
 
     def _sum_children(self, current: BoostRound, level: int, divisions: list[Division]) -> Steps:
         """Sums of the smaller child of each pair, the larger one by subtraction; returns the nodes worth a split."""
-        worth = [(division, self._open_children(current, level, division)) for division in divisions]
+        worth = [(division, self._open_children(current, division)) for division in divisions]
         asked = [division for division, open_children in worth if open_children]
         if not asked:
             return []

@@ -2,7 +2,7 @@
 
 Training:    JoinTraining -> Joined;  then per round  GradientsForRound -> Histograms (of the root),  and per level
              RecordSplits -> SplitsRecorded (owners of winning splits only)  and  SumChildren -> Histograms;  at the end
-             TrainingEnded -> Done.
+             TrainingEnded -> Done. In leaf-wise growth a "level" is a step: whatever splits are certain, of any depth.
 Prediction:  JoinPrediction -> Joined;  then per step  RouteRows -> RowsRouted.
 
 Nodes are named by record ids (`vfltree.tree.record_id`), which carry the tree and the node's number as in a heap: the
@@ -85,6 +85,7 @@ class JoinTraining(Message, answer="Joined"):
     fraction_bits: int
     encryption: str  # "paillier" or "none"
     public_key: bytes  # empty without encryption
+    max_leaves: int = 0  # leaf-wise growth: how many leaves a tree has at most; 0: level by level
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from ..growing.numbering import child_ids, round_trees
 from ..histogram import build_histograms
 from ..losses import Quantized
 from ..splitting import BestSplits, SplitRules, best_splits, choose, leaf_values
-from ..tree import TreeBuilder, heap_depth, record_id, record_parts
+from ..tree import Tree, TreeBuilder, heap_depth, record_id, record_parts
+from .order import LevelOrder, Order
 from .sampling import ColumnSample
 
 # Sampled rows of a leaf (int32, ascending) and its output -> its value before the learning rate.
@@ -27,6 +28,7 @@ class BoostRound:
     raw : float32 or float64 (n_rows, n_outputs), raw scores; every leaf adds its value to its rows, in place.
     columns : which slots were drawn; None: all of every party.
     refit : gives the values of leaves in place of the usual formula.
+    order : which splits are carried out, and when.
     """
 
     def __init__(
@@ -39,10 +41,11 @@ class BoostRound:
         learning_rate: float,
         columns: ColumnSample | None = None,
         refit: Refit | None = None,
+        order: Order | None = None,
     ) -> None:
         self.number, self.quantized, self.sampled = number, quantized, sampled
         self._raw, self._rules, self._learning_rate = raw, rules, learning_rate
-        self._columns, self._refit = columns, refit
+        self._columns, self._refit, self._order = columns, refit, order or LevelOrder(0)
 
     @property
     def sampled_gradients(self) -> tuple[np.ndarray, np.ndarray]:
@@ -59,11 +62,27 @@ class BoostRound:
         ]
 
     def choose_splits(self, nodes: list[Node]) -> list[Split]:
-        """The best split of each node over the bins of every party; nodes without one become leaves."""
+        """The splits to carry out now: of each node the best over the bins of every party, as far as it is its turn.
+
+        nodes : new ones, with histograms. Those without a split become leaves, and so do those whose turn never comes.
+        """
         groups: dict[tuple[int, int], list[Node]] = {}
         for node in nodes:
             groups.setdefault((node.output, self._depth(node)), []).append(node)
-        return [split for group in sorted(groups) for split in self._best_of(groups[group], group[1])]
+        found = [split for group in sorted(groups) for split in self._best_of(groups[group], group[1])]
+        now, leaves = self._order.choose(found)
+        for node in leaves:
+            self.make_leaf(node)
+        return now
+
+    @property
+    def waiting(self) -> bool:
+        """Whether nodes wait for their turn to be split."""
+        return self._order.waiting
+
+    def trees(self, builders: list[TreeBuilder]) -> list[Tree]:
+        """The trees that have grown."""
+        return [self._order.finished(builder.freeze()) for builder in builders]
 
     def divide(self, split: Split, left: np.ndarray) -> Division:
         """Give a node its children. left : bool, one per row of the node."""
@@ -79,6 +98,8 @@ class BoostRound:
 
     def may_split(self, node: Node) -> bool:
         """Both children of a split need rows and min_child_weight, so their parent needs twice that."""
+        if self._order.is_full(node):
+            return False
         return node.n_sampled >= 2 and self._weight(node) >= 2 * self._rules.min_child_weight
 
     def make_leaf(self, node: Node) -> None:

@@ -22,12 +22,16 @@ from ..growing.numbering import child_ids
 from ..tree import LEAF, Tree, heap_depth, record_parts
 from .settings import BoostSettings
 
+NO_LIMIT = 1 << 40
 
-class LevelGrowth:
+
+class LevelOrder:
     """All splits of a level, from left to right while the tree may have more leaves.
 
     max_leaves : of a tree; 0: no limit.
     """
+
+    waiting = False  # what is not split at its turn is not split at all
 
     def __init__(self, max_leaves: int) -> None:
         self._max_leaves = max_leaves
@@ -54,23 +58,28 @@ class LevelGrowth:
         return tree
 
 
-class LeafGrowth:
+class LeafOrder:
     """By gain, one leaf more at a time; carried out in batches of splits that are certain.
 
-    max_leaves : of a tree.
+    max_leaves : of a tree; 0: no limit.
     most_splits : how many inner nodes the part of a tree from a node down can have at most.
     """
 
     def __init__(self, max_leaves: int, most_splits: Callable[[Node], int]) -> None:
-        self._budget = max_leaves - 1  # each split adds a leaf
+        self._budget = max_leaves - 1 if max_leaves else NO_LIMIT  # each split adds a leaf
         self._most_splits = most_splits
         self._found: dict[int, dict[int, Split]] = {}  # tree -> record -> its best split
         self._done: set[int] = set()  # records of nodes that have been split
         self._n_done: Counter[int] = Counter()  # by tree
         self._waiting: dict[int, Split] = {}
 
+    @property
+    def waiting(self) -> bool:
+        """Whether splits wait for their turn."""
+        return bool(self._waiting)
+
     def choose(self, found: list[Split]) -> tuple[list[Split], list[Node]]:
-        """As `LevelGrowth.choose`; nodes whose turn may come wait."""
+        """As `LevelOrder.choose`; nodes whose turn may come wait."""
         for split in found:
             self._found.setdefault(_tree(split.node), {})[split.node.record] = split
             self._waiting[split.node.record] = split
@@ -89,7 +98,7 @@ class LeafGrowth:
         return self._n_done[_tree(node)] >= self._budget
 
     def finished(self, tree: Tree) -> Tree:
-        """As `LevelGrowth.finished`."""
+        """As `LevelOrder.finished`."""
         return numbered_by_gain(tree)
 
     def _certain(self, found: dict[int, Split]) -> Iterator[Split]:
@@ -130,13 +139,24 @@ class _Turns:
         return heapq.heappop(self._heap)[2]
 
 
-def most_splits(node: Node, weight: float, settings: BoostSettings) -> int:
+Order = LevelOrder | LeafOrder
+
+
+def make_order(settings: BoostSettings) -> Order:
+    """The order of a round."""
+    if settings.grow_policy == "depthwise":
+        return LevelOrder(settings.max_leaves)
+    return LeafOrder(settings.max_leaves, lambda node: most_splits(node, settings))
+
+
+def most_splits(node: Node, settings: BoostSettings) -> int:
     """How many inner nodes can hang together from this node down, itself included: by depth, rows and weight."""
     depth = int(heap_depth(record_parts(node.record)[1]))
     most = min((1 << (settings.max_depth - depth)) - 1, node.n_sampled - 1)
     if settings.min_child_weight > 0:
         # One more than the weight is good for, since sums of floats may be rounded.
-        most = min(most, int(min(weight / settings.min_child_weight, 2.0**40)))
+        weight = node.builder.cover(node.position)
+        most = min(most, int(min(weight / settings.min_child_weight, NO_LIMIT)))
     return max(1, most)
 
 

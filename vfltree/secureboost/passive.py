@@ -11,7 +11,7 @@ from vflparty import Message, RemoteProtocolError
 from ..growing.follower import OpenRound, TreeFollower
 from ..growing.numbering import MAX_DEPTH, MAX_TREES, round_trees
 from ..sealing import PairLayout, make_summer
-from ..tree import RecordTable, record_id
+from ..tree import RecordTable, heap_depth, record_id, record_parts
 from .messages import (
     GradientsForRound,
     Histograms,
@@ -46,6 +46,8 @@ class PassiveParty(TreeFollower):
         if self._agreed is not None:
             raise RemoteProtocolError("training has been joined already")
         self._check_rows(msg.ids_digest, msg.n_rows)
+        if msg.max_leaves < 0:
+            raise RemoteProtocolError(f"max_leaves must be at least 0, got {msg.max_leaves}")
         for name in ("n_rounds", "n_outputs", "max_depth"):
             if getattr(msg, name) < 1:
                 raise RemoteProtocolError(f"{name} must be at least 1, got {getattr(msg, name)}")
@@ -83,6 +85,7 @@ class PassiveParty(TreeFollower):
         all_rows = np.arange(agreed.n_rows, dtype=np.int32)
         roots = {int(record_id(tree, 1)): all_rows for tree in round_trees(msg.round, agreed.n_outputs)}
         self._round = current = self._open_round(msg.round, self._trees, positions, roots, msg.slots)
+        current.max_leaves = agreed.max_leaves
         self._next_round += 1
         root = next(iter(roots))  # one for all outputs: their trees share the root
         return self._sum_nodes(current, {root: all_rows})
@@ -90,8 +93,10 @@ class PassiveParty(TreeFollower):
     def on_sum_children(self, msg: SumChildren) -> Histograms:
         """SecureBoost, Algorithm 1 one level down: sums of each split's smaller child (left if equal)."""
         agreed, current = self._agreement(), self._current_round(msg.round, msg.level - 1)
-        if msg.level >= agreed.max_depth:
-            raise RemoteProtocolError(f"level {msg.level} was asked, depth {agreed.max_depth} was agreed")
+        depths = heap_depth(np.maximum(record_parts(msg.nodes)[1], 1)) + 1
+        deepest = int(depths.max()) if agreed.max_leaves and len(depths) else msg.level
+        if deepest >= agreed.max_depth:
+            raise RemoteProtocolError(f"level {deepest} was asked, depth {agreed.max_depth} was agreed")
         assert isinstance(current, OpenRound)
         if msg.slots is not None:
             current.narrow(msg.slots)
