@@ -13,7 +13,9 @@ from vflparty.party import Round
 from ..rows import rows_digest
 from .arithmetic import Arithmetic, make_arithmetic
 from .columns import FixedColumns
+from .exact.active import ExactLead
 from .features import decode_features
+from .leading import Lead
 from .messages import FinishTraining, JoinedLinear, JoinLinear, LinearActiveSetup, LinearResult
 from .opening import Opening
 from .own import OwnModel
@@ -108,12 +110,13 @@ class LinearActiveParty(Leader):
         lead = self._exchange(own, arithmetic, opening)
         yield from lead.begin()
         n_epochs, converged = yield from self._epochs(lead)
-        curvature = self._targets.curvature
-        yield {party: FinishTraining(lead.opened[party], curvature) for party in self._passive}
-        return self._result(own.coefficients, n_epochs, converged)
+        opened = lead.take_opened()
+        yield {party: FinishTraining(opened[party], lead.curvature) for party in self._passive}
+        return self._result(own.coefficients, n_epochs, converged, lead.losses)
 
-    def _exchange(self, own: OwnModel, arithmetic: Arithmetic, opening: Opening) -> ScoresLead:
-        return ScoresLead(self.name, self._passive, own, self._targets, arithmetic, opening)
+    def _exchange(self, own: OwnModel, arithmetic: Arithmetic, opening: Opening) -> Lead:
+        kind = ExactLead if self._settings.residual == "exact" else ScoresLead
+        return kind(self.name, self._passive, own, self._targets, arithmetic, opening)
 
     def _join(self, shared: SharedSettings, public_key: bytes) -> Generator[Round, Round, None]:
         join = JoinLinear(self._ids_digest, self._columns.n_rows, shared.to_json(), public_key)
@@ -126,7 +129,7 @@ class LinearActiveParty(Leader):
             widths[party] = answer.n_columns
         check_batches(self._settings, widths)
 
-    def _epochs(self, lead: ScoresLead) -> Generator[Round, Round, tuple[int, bool]]:
+    def _epochs(self, lead: Lead) -> Generator[Round, Round, tuple[int, bool]]:
         """Number of epochs, and whether every party had settled."""
         step = 0
         for epoch in range(self._settings.max_iter):
@@ -148,10 +151,12 @@ class LinearActiveParty(Leader):
         for rows in np.array_split(self._rng.permutation(n_rows), n_batches):
             yield np.sort(rows)
 
-    def _result(self, coefficients: np.ndarray, n_epochs: int, converged: bool) -> LinearResult:
+    def _result(
+        self, coefficients: np.ndarray, n_epochs: int, converged: bool, losses: list[float]
+    ) -> LinearResult:
         n_columns = self._columns.n_columns
         intercept = coefficients[n_columns:].sum(axis=0)  # one row, or none
-        return LinearResult(coefficients[:n_columns], intercept, n_epochs, converged, np.zeros(0))
+        return LinearResult(coefficients[:n_columns], intercept, n_epochs, converged, np.array(losses))
 
 
 def check_batches(settings: LinearSettings, widths: dict[str, int]) -> None:

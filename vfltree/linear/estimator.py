@@ -121,6 +121,7 @@ class SecureLinear(PartitionedEstimator):
         self.encryption_ = settings.encryption
         self.n_iter_ = int(result.n_epochs)
         self.intercept_ = self._own_intercept(result)
+        self.loss_curve_ = result.losses.tolist()
         self._report_costs(network.ledger, settings)
         if not result.converged and not settings.batch_size:
             warnings.warn(
@@ -287,7 +288,8 @@ SHARED_PARAMETERS = (
 def coordinator_setup(blocks: dict[str, Block], settings: LinearSettings) -> CoordinatorSetup:
     """Quotas: a value per coefficient of a party, in every step."""
     widths = [block.n_features for block in blocks.values()]
-    widths[0] += bool(settings.fit_intercept)
+    # With exact residuals the active party computes its own gradient in the clear.
+    widths[0] = 0 if settings.residual == "exact" else widths[0] + bool(settings.fit_intercept)
     quotas = {
         party: width * int(settings.n_outputs) for party, width in zip(blocks, widths, strict=True) if width
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -12,6 +12,8 @@ from vflparty import Message, Party, RemoteProtocolError, RowsDisagreeError
 from ..rows import rows_digest
 from .arithmetic import Arithmetic, make_arithmetic
 from .columns import FixedColumns
+from .exact.messages import ClearScores, MaskKey, NextExactStep, OfferMaskKey, TakeMaskKeys
+from .exact.passive import ExactAnswers
 from .features import decode_features, float_scores
 from .messages import (
     FinishTraining,
@@ -24,9 +26,12 @@ from .messages import (
 )
 from .own import OwnModel
 from .scores.messages import MaskedSums, NextStep, SealedResiduals, SealedScores
-from .scores.passive import ScoresAnswers
+from .scores.passive import ResidualsSummed, ScoresAnswers
 from .shared import SharedSettings
 from .steps import StepKeeper
+
+Answers = ScoresAnswers | ExactAnswers
+Kind = TypeVar("Kind")
 
 
 class LinearPassiveParty(Party):
@@ -45,6 +50,9 @@ class LinearPassiveParty(Party):
         JoinLinear,
         NextStep,
         SealedResiduals,
+        OfferMaskKey,
+        TakeMaskKeys,
+        NextExactStep,
         FinishTraining,
         SendLinearScores,
     )
@@ -69,7 +77,7 @@ class LinearPassiveParty(Party):
         self._n_jobs = n_jobs
         self._own: OwnModel | None = None
         self._keeper: StepKeeper | None = None
-        self._answers: ScoresAnswers | None = None
+        self._answers: Answers | None = None
         self._finished = False
 
     @classmethod
@@ -121,26 +129,38 @@ class LinearPassiveParty(Party):
 
     def _exchange(
         self, shared: SharedSettings, arithmetic: Arithmetic, own: OwnModel, keeper: StepKeeper
-    ) -> ScoresAnswers:
+    ) -> Answers:
+        if shared.residual == "exact":
+            return ExactAnswers(own, arithmetic, keeper, alone=shared.n_parties == 2)
         return ScoresAnswers(own, arithmetic, keeper)
 
     def on_next_step(self, msg: NextStep) -> SealedScores:
-        return self._in_training().next_step(msg)
+        return self._in(ScoresAnswers).next_step(msg)
 
     def on_sealed_residuals(self, msg: SealedResiduals) -> MaskedSums:
-        return self._in_training().sealed_residuals(msg)
+        return self._in(ResidualsSummed).sealed_residuals(msg)
+
+    def on_offer_mask_key(self, msg: OfferMaskKey) -> MaskKey:
+        return self._in(ExactAnswers).offer_mask_key(msg)
+
+    def on_take_mask_keys(self, msg: TakeMaskKeys) -> None:
+        self._in(ExactAnswers).take_mask_keys(msg)
+
+    def on_next_exact_step(self, msg: NextExactStep) -> ClearScores:
+        return self._in(ExactAnswers).next_exact_step(msg)
 
     def on_finish_training(self, msg: FinishTraining) -> None:
         """Once: the last opened sums. Nothing more is answered afterwards."""
-        self._in_training()
+        self._in(object)
         assert self._keeper is not None
         if msg.opened:
             self._keeper.take_opened(msg.opened, msg.curvature)
         self._finished = True
 
-    def _in_training(self) -> ScoresAnswers:
-        if self._answers is None or self._finished:
-            raise RemoteProtocolError("no training is in progress")
+    def _in(self, kind: type[Kind]) -> Kind:
+        """The exchange in progress, which must be one that has such messages."""
+        if not isinstance(self._answers, kind) or self._answers is None or self._finished:
+            raise RemoteProtocolError("no training of this kind is in progress")
         return self._answers
 
     def _check_rows(self, digest: bytes, n_rows: int) -> None:

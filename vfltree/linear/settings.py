@@ -16,7 +16,7 @@ from .families import FAMILIES
 from .optimisers import OPTIMIZERS
 
 EXCHANGES = ("scores",)
-RESIDUALS = APPROXIMATIONS
+RESIDUALS = (*APPROXIMATIONS, "exact")
 STRONG_KEY_BITS = (2048, 3072, 4096)
 
 

@@ -8,22 +8,25 @@ from ..steps import StepKeeper
 from .messages import MaskedSums, NextStep, SealedResiduals, SealedScores
 
 
-class ScoresAnswers:
-    """Answers the messages of one training, in order."""
+class ResidualsSummed:
+    """Encrypted residuals in, masked sums out."""
 
     def __init__(self, own: OwnModel, arithmetic: Arithmetic, keeper: StepKeeper) -> None:
-        self._own, self._arithmetic, self._keeper = own, arithmetic, keeper
-
-    def next_step(self, msg: NextStep) -> SealedScores:
-        rows = self._keeper.begin(msg.step, msg.rows, msg.opened, msg.curvature)
-        sealed = self._arithmetic.seal(self._own.scores(rows))
-        return SealedScores(msg.step, self._own.settled, sealed)
+        self.own, self.arithmetic, self.keeper = own, arithmetic, keeper
 
     def sealed_residuals(self, msg: SealedResiduals) -> MaskedSums:
-        rows = self._keeper.rows_to_sum(msg.step)
-        n_batch = self._own.columns.n_rows if rows is None else len(rows)
-        residuals = self._arithmetic.read(msg.residuals, (n_batch, self._own.coefficients.shape[1]))
-        sums = self._arithmetic.sums(self._own.columns, residuals, rows)
-        masked = self._arithmetic.hide(sums)
-        self._keeper.sums_are_out()
+        """[[X_k^T d + R]] of the step in progress, once."""
+        rows = self.keeper.rows_to_sum(msg.step)
+        n_batch = self.own.columns.n_rows if rows is None else len(rows)
+        residuals = self.arithmetic.read(msg.residuals, (n_batch, self.own.coefficients.shape[1]))
+        masked = self.arithmetic.hide(self.arithmetic.sums(self.own.columns, residuals, rows))
+        self.keeper.sums_are_out()
         return MaskedSums(msg.step, masked)
+
+
+class ScoresAnswers(ResidualsSummed):
+    """Answers the messages of one training, in order."""
+
+    def next_step(self, msg: NextStep) -> SealedScores:
+        rows = self.keeper.begin(msg.step, msg.rows, msg.opened, msg.curvature)
+        return SealedScores(msg.step, self.own.settled, self.arithmetic.seal(self.own.scores(rows)))
