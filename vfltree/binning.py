@@ -193,8 +193,10 @@ class BinMapper:
         return binned
 
     def threshold(self, feature: int, bin: int) -> float:
-        """The number t for which "bin or lower" is "x < t"; +inf past the last cut: every value present."""
+        """The number t for which "bin or lower" is "x < t"; past the last cut +inf: all present values; for -1 -inf."""
         cuts = self.cuts[feature]
+        if bin < 0:
+            return -np.inf
         return float(cuts[bin]) if bin < len(cuts) else np.inf
 
     def goes_left(self, bins: NDArray[np.integer], bin: int, missing_left: bool) -> NDArray[np.bool_]:

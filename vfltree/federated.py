@@ -20,6 +20,7 @@ from vflparty.network import check_timeout
 from vflparty.party import Leader
 
 from .base import PartitionedEstimator, check_targets
+from .bin_groups import check_min_rows
 from .blocks import Block
 from .exceptions import NotEncryptedWarning
 from .growing.messages import PassiveSetup, Predicted, PredictionSetup, Records
@@ -52,6 +53,7 @@ class FederatedTrees(SavedByParty, Inspected, PartitionedEstimator):
 
     _passive_party: ClassVar[type[Party]]  # who sits at a passive party's seat
     max_bin: int
+    min_rows_per_sum: int = 1
     allow_weak_key: bool
     network: str
     timeout: float
@@ -64,6 +66,7 @@ class FederatedTrees(SavedByParty, Inspected, PartitionedEstimator):
         if self.network not in NETWORKS:
             raise ValueError(f"network must be one of {NETWORKS}, got {self.network!r}")
         check_timeout(self.timeout)
+        check_min_rows(self.min_rows_per_sum)
         if not isinstance(self.verbose, numbers.Integral):
             raise TypeError(f"verbose must be an integer, got {self.verbose!r}")
 
@@ -138,6 +141,7 @@ class FederatedTrees(SavedByParty, Inspected, PartitionedEstimator):
             random_seed=seed,
             n_jobs=n_jobs,
             records=codec.encode(table) if table else b"",
+            min_rows_per_sum=int(self.min_rows_per_sum),
         )
 
     def _report_costs(self, ledger: Ledger, settings: TrainingSettings) -> None:

@@ -108,6 +108,7 @@ def plan_sums(
     counts: np.ndarray,
     trees: Sequence[MergeTree],
     positions: Ints | None = None,
+    groups: Ints | None = None,
 ) -> SumPlan:
     """How to sum the rows of every bin but the fullest, for all features of some nodes.
 
@@ -115,15 +116,18 @@ def plan_sums(
     ----------
     binned : unsigned integers (n_rows, n_features); Fortran order is read fastest
     rows_by_node : row numbers, at least one a node
-    counts : int64 (n_nodes, n_features, n_bins), rows of each bin
+    counts : int64 (n_nodes, n_features, n_bins), rows of each bin, or of each group in the bin it goes by
     trees : hold every column once
     positions : (n_rows,), what the first layers call a row; None: its own number
+    groups : (n_nodes, n_features, n_bins), the bin that each bin's group goes by; None: every bin is a group
 
     Returns
     -------
     SumPlan whose values stand in the order node, feature, bin
     """
     labels = _labels(counts)
+    if groups is not None:
+        labels = np.take_along_axis(labels, groups.astype(np.int64), axis=2)
     sizes = labels.max(axis=2, initial=0).astype(np.int64)
     ends = np.cumsum(sizes.ravel())
     bins = _Bins(labels, sizes, ends.reshape(sizes.shape) - sizes, max(MIN_CELL_BUDGET, len(binned) // 8))

@@ -282,9 +282,9 @@ def multiplications(data: Any, monkeypatch: Any, **parameters: Any) -> tuple[flo
     """Per row, passive feature and tree: single features, and joint cells. Trained in the clear: the same trees."""
     counts = [0, 0]
 
-    def noted(binned: Any, nodes: Any, sizes: Any, trees: Any, positions: Any) -> SumPlan:
-        alone = plan_sums(binned, nodes, sizes, single_features(binned.shape[1]), positions)
-        joint = plan_sums(binned, nodes, sizes, trees, positions)
+    def noted(binned: Any, nodes: Any, sizes: Any, trees: Any, positions: Any, groups: Any) -> SumPlan:
+        alone = plan_sums(binned, nodes, sizes, single_features(binned.shape[1]), positions, groups)
+        joint = plan_sums(binned, nodes, sizes, trees, positions, groups)
         counts[0] += alone.n_multiplications
         counts[1] += joint.n_multiplications
         return joint

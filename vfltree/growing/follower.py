@@ -13,12 +13,14 @@ import numpy as np
 from vflparty import Message, Party, RemoteProtocolError, RowsDisagreeError
 from vflparty.modelfile import FilePath
 
+from ..bin_groups import MIN_ROWS, BinGroups, check_min_rows
 from ..bin_sums import count_bins, fullest_bins
 from ..binning import BinMapper
 from ..joint_cells import MergeTree, find_trees, plan_sums, single_features, trees_of
 from ..rows import rows_digest
 from ..sealing import Summer
 from ..tree import RecordTable, record_parts
+from .grouping import NodeGroups
 from .masks import pack_masks, unpack_masks
 from .messages import (
     Histograms,
@@ -78,6 +80,10 @@ class OpenNodes:
         """The columns that these slots stand for in the node's tree."""
         raise NotImplementedError
 
+    def snap(self, node: int, slot: int, bin_: int, missing_left: bool) -> tuple[int, bool]:
+        """The split that the sums stand for which the active party has of this open node."""
+        return bin_, missing_left
+
     def divide(self, nodes: np.ndarray, left: np.ndarray) -> list[tuple[int, int]]:
         """Open the children of these nodes, one level down.
 
@@ -117,6 +123,7 @@ class OpenRound(OpenNodes):
     binned: np.ndarray  # (n_rows, len(slots)): bins, columns in that order
     trees: tuple[MergeTree, ...]  # places in `slots` to be summed together
     positions: np.ndarray  # row -> its place among the sampled rows, -1 where it was not drawn
+    groups: NodeGroups | None  # of bins that are summed as one; None: there are none
 
     def sampled(self, node: int, rows: np.ndarray) -> np.ndarray:
         return rows[self.positions[rows] >= 0]
@@ -129,6 +136,13 @@ class OpenRound(OpenNodes):
         places = _places(slots, self.slots)
         self.slots, self.trees = slots, trees_of(self.trees, places)
         self.binned = np.asfortranarray(self.binned[:, places])
+        if self.groups is not None:
+            self.groups.narrow(places)
+
+    def snap(self, node: int, slot: int, bin_: int, missing_left: bool) -> tuple[int, bool]:
+        if self.groups is None:
+            return bin_, missing_left
+        return self.groups.of(node).snap(int(np.searchsorted(self.slots, slot)), bin_, missing_left)
 
     def smaller_children(self, nodes: np.ndarray, left: np.ndarray) -> dict[int, np.ndarray]:
         """`divide`, and of each pair the child to be summed: record id -> rows."""
@@ -147,6 +161,8 @@ class TreeFollower(Party):
     allow_weak_key : accept a key that is fit for tests only.
     cuts : bin borders per feature to use in place of quantiles.
     random_seed : of the secret feature order; None draws it from the system.
+    min_rows_per_sum : no sum that it sends, and none that follows for a node's sibling, is over fewer rows (and more
+        than none); 1 sends them all. See `vfltree.bin_groups`.
     """
 
     setup_message = PassiveSetup
@@ -165,6 +181,7 @@ class TreeFollower(Party):
         random_seed: int | None = None,
         n_jobs: int = 1,
         records: RecordTable | None = None,
+        min_rows_per_sum: int = MIN_ROWS,
     ) -> None:
         self.name = name
         self._features = np.asarray(features, dtype=np.float64)
@@ -172,6 +189,7 @@ class TreeFollower(Party):
         self._max_bin, self._cuts, self._allow_weak_key = max_bin, cuts, allow_weak_key
         self._seed = secrets.randbits(63) if random_seed is None else random_seed
         self._n_jobs = n_jobs
+        self._min_rows = check_min_rows(min_rows_per_sum)
         self.records = RecordTable.empty() if records is None else records
         self._round: OpenNodes | None = None
         self._summer: Summer | None = None
@@ -189,6 +207,7 @@ class TreeFollower(Party):
             random_seed=setup.random_seed,
             n_jobs=setup.n_jobs,
             records=decode_records(setup.records),
+            min_rows_per_sum=setup.min_rows_per_sum,
         )
 
     @classmethod
@@ -223,6 +242,10 @@ class TreeFollower(Party):
             best = int(columns.argmin())  # equal gains: the lowest column of this party
             column, bin_ = int(columns[best]), int(msg.bins[chosen][best])
             missing_left = bool(msg.missing_left[chosen][best])
+            if not 0 <= bin_ < self._mapper.n_bins - 1:
+                raise RemoteProtocolError(f"a split names bin {bin_} of {self._mapper.n_bins - 1}")
+            current.rows(node)  # refuses nodes that are not open
+            bin_, missing_left = current.snap(node, int(msg.slots[chosen][best]), bin_, missing_left)
             masks.append(self._split(current, node, column, bin_, missing_left))
             records.append((node, column, self._mapper.threshold(column, bin_), missing_left))
         if records:
@@ -258,7 +281,8 @@ class TreeFollower(Party):
         slots = everything if slots is None else everything[_places(slots, everything)]
         columns = order[slots]
         binned = np.asfortranarray(self._binned[:, columns])
-        return OpenRound(number, 0, slots, nodes, order, binned, trees_of(trees, columns), positions)
+        groups = NodeGroups(self._min_rows) if self._min_rows > 1 else None
+        return OpenRound(number, 0, slots, nodes, order, binned, trees_of(trees, columns), positions, groups)
 
     def _sum_nodes(self, current: OpenRound, rows_by_node: dict[int, np.ndarray]) -> Histograms:
         """rows_by_node : record id -> rows of a node; in this order the sums are answered."""
@@ -266,7 +290,11 @@ class TreeFollower(Party):
         sampled = [current.sampled(node, rows) for node, rows in rows_by_node.items()]
         with self.ledger.phase("plan sums"):
             counts = count_bins(current.binned, sampled, self._mapper.n_bins)
-            plan = plan_sums(current.binned, sampled, counts, current.trees, current.positions)
+            groups = self._group_bins(current, list(rows_by_node), counts)
+            if groups:
+                counts = np.stack([node.group_counts for node in groups])
+            merged = np.stack([node.group for node in groups]) if groups else None
+            plan = plan_sums(current.binned, sampled, counts, current.trees, current.positions, merged)
         sums = self._summer.sum(plan)
         return Histograms(
             current.number,
@@ -275,15 +303,22 @@ class TreeFollower(Party):
             fullest_bins(counts),
             plan.n_values,
             sums,
+            groups=np.packbits(np.array([node.borders for node in groups], dtype=np.bool_)),
         )
+
+    def _group_bins(self, current: OpenRound, nodes: Sequence[int], counts: np.ndarray) -> list[BinGroups]:
+        """Groups of the nodes that are summed; none where every bin is a group of its own."""
+        if current.groups is None:
+            return []
+        if current.level == 0:
+            return [current.groups.open_roots(list(current.open_nodes), counts[0])]
+        return current.groups.open_children(nodes, counts, current.open_nodes)
 
     def _split(self, current: OpenNodes, node: int, column: int, bin_: int, missing_left: bool) -> np.ndarray:
         """Which rows of the node go left, bool."""
         rows = current.rows(node)
         if node in current.own_splits:
             raise RemoteProtocolError(f"node {node} is split twice")
-        if not 0 <= bin_ < self._mapper.n_bins - 1:
-            raise RemoteProtocolError(f"a split names bin {bin_} of {self._mapper.n_bins - 1}")
         bins = self._binned[rows, column]
         left = self._mapper.goes_left(bins, bin_, missing_left)
         current.own_splits[node] = left

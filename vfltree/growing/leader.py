@@ -12,13 +12,14 @@ from vflcrypto import CryptoError, PrivateKey, obtain_keypair
 from vflparty import Leader, RemoteProtocolError
 from vflparty.party import Round
 
+from ..bin_groups import regroup, unpack_borders
 from ..bin_sums import expand_histograms, unpack_present
 from ..binning import MAX_BINS, BinMapper
 from ..rows import rows_digest
 from ..sealing import Sealer
 from ..tree import RecordTable, heap_depth, record_parts
 from .masks import unpack_masks
-from .messages import Histograms, Joined, RecordSplits, SplitsRecorded
+from .messages import Histograms, Joined, RecordSplits, SplitsRecorded, no_bytes
 from .nodes import Division, Growing, Node, Split
 from .numbering import OWN
 
@@ -221,19 +222,22 @@ class TreeLeader(Leader):
         outputs = np.array([node.output for node in nodes])
         sources = np.arange(len(nodes)) if level else np.zeros(len(nodes), dtype=np.int64)
         foreign = []
+        borders: list[np.ndarray | None] = []
         for party in self._passive:
             n_features, n_bins = self._shapes[party]
             if party not in answers:  # nothing of it is summed
                 foreign.append(np.zeros((len(nodes), 0, n_bins, totals.shape[1]), dtype=np.int64))
+                borders.append(None)
                 continue
             if self._shown is not None:
                 n_features = len(self._shown[1 + self._passive.index(party)])
             shape = (int(sources.max()) + 1, n_features, n_bins)
-            foreign.append(
-                self._read_histograms(current, level, party, answers, shape, totals, sources, outputs)
-            )
+            opened = self._read_histograms(current, level, party, answers, shape, totals, sources, outputs)
+            foreign.append(opened[0])
+            borders.append(opened[1])
         for i, node in enumerate(nodes):
             node.histograms = [own[i], *(sums[i] for sums in foreign)]
+            node.borders = [None, *(None if of is None else of[i] for of in borders)]
 
     def _read_histograms(
         self,
@@ -243,13 +247,15 @@ class TreeLeader(Leader):
         answers: Round,
         shape: tuple[int, int, int],
         *expand: np.ndarray,
-    ) -> np.ndarray:
-        """`_open_histograms` of a party's answer; whatever is wrong with it is that party's error."""
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """A party's answer opened, and borders of groups below the roots; whatever is wrong is that party's error."""
         answer = answers[party]
         assert isinstance(answer, Histograms)
         check_place(answer, current.number, level, party)
         try:
-            return self._open_histograms(answer, shape, *expand)
+            opened = self._open_histograms(answer, shape, *expand)
+            # The roots are never regrouped: they have no parent.
+            return opened, unpack_borders(answer.groups if level else no_bytes(), opened)
         except (CryptoError, ValueError, RemoteProtocolError) as error:
             raise RemoteProtocolError(
                 f"histograms of round {current.number}, level {level}: {error}", party
@@ -287,7 +293,10 @@ class TreeLeader(Leader):
         for division in divisions:
             parent, smaller, larger = division.parent, division.smaller, division.larger
             larger.histograms = [
-                whole - part for whole, part in zip(parent.histograms, smaller.histograms, strict=True)
+                (whole if borders is None else regroup(whole, borders)) - part
+                for whole, borders, part in zip(
+                    parent.histograms, smaller.borders, smaller.histograms, strict=True
+                )
             ]
             self._check_sibling(larger, current.number, level)
             parent.histograms = []

@@ -12,6 +12,13 @@ from numpy.typing import NDArray
 
 from vflparty import Message
 
+from ..bin_groups import MIN_ROWS
+
+
+def no_bytes() -> NDArray[np.uint8]:
+    """The default of fields that are rarely used."""
+    return np.zeros(0, np.uint8)
+
 
 @dataclass(frozen=True)
 class PassiveSetup(Message):
@@ -26,6 +33,7 @@ class PassiveSetup(Message):
     random_seed: int
     n_jobs: int
     records: bytes  # an encoded Records, to predict; empty to train
+    min_rows_per_sum: int = MIN_ROWS  # see `vfltree.bin_groups`
 
 
 @dataclass(frozen=True)
@@ -48,7 +56,9 @@ class Joined(Message):
 class Histograms(Message):
     """passive -> active: sums per node, feature and bin; features in the passive party's secret order of this round.
 
-    The fullest bin of each feature is left out: the active party has it from the node's total.
+    The fullest bin of each feature is left out: the active party has it from the node's total. Where bins were merged
+    into groups, each group's sum stands in one bin and its other bins look empty; both children of a split have the
+    groups that the sums of the smaller one come with.
     """
 
     round: int
@@ -57,6 +67,8 @@ class Histograms(Message):
     fullest: NDArray[np.int16]  # int16 (n_nodes, n_features)
     n_values: int
     sums: bytes  # sealed: compressed, freshly blinded ciphertexts; or int64 (n_values, 2, n_outputs) in the clear
+    # uint8, packed bits (n_nodes, n_features, n_bins): bins that stand for a group; empty: every bin is a group.
+    groups: NDArray[np.uint8] = field(default_factory=no_bytes)
 
 
 @dataclass(frozen=True)

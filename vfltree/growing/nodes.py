@@ -25,6 +25,9 @@ class Node:
     histograms: list[np.ndarray] = field(
         default_factory=list
     )  # per party int64 (n_features, n_bins, n_values)
+    borders: list[np.ndarray | None] = field(
+        default_factory=list
+    )  # per party bool (n_features, n_bins), bins that stand for a group; None: all do
 
 
 @dataclass(frozen=True)

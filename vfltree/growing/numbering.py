@@ -20,6 +20,12 @@ def child_ids(node: int) -> tuple[int, int]:
     return int(record_id(tree, 2 * number)), int(record_id(tree, 2 * number + 1))
 
 
+def parent_and_sibling(node: int) -> tuple[int, int]:
+    """Record ids of a child's parent and of the parent's other child."""
+    tree, number = record_parts(node)
+    return int(record_id(tree, number // 2)), int(record_id(tree, number ^ 1))
+
+
 def smaller_child(n_left: int, n_right: int) -> int:
     """Which child is summed, by sampled rows: 0 is the left one, also if equal; the other follows by subtraction."""
     return 0 if n_left <= n_right else 1

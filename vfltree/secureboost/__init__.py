@@ -10,7 +10,9 @@ party    learns                                                does not learn
 ======== ===================================================== ==================================================
 active   per node, the sums of gradients in each bin of each   names, columns and thresholds of foreign features;
          hidden feature (features in an order drawn anew per   the bin of a row, directly
-         round), which bins are empty and which is fullest;
+         round), or of each group of bins that the passive
+         party merged; which of them are empty and which is
+         fullest;
          which rows go left at every split; how many features
          and bins a party has
 passive  which rows are in each node that is summed and go     labels, gradients, weights, leaf values, loss,
@@ -23,8 +25,9 @@ passive  which rows are in each node that is summed and go     labels, gradients
 ======== ===================================================== ==================================================
 
 What leaks all the same. A passive party can infer labels from row sets, often well: rows that trees keep together tend
-to share a label. The active party knows every gradient, so sums over few rows can be solved for which rows they hold;
-it can link a hidden feature across rounds by its root sums, and learns the order of values over many trees.
+to share a label. The active party knows every gradient, so sums over few rows can be solved for which rows they hold:
+`min_rows_per_sum` keeps such sums at home (`vfltree.bin_groups`). It can link a hidden feature across rounds by its
+root sums, and learns the order of values over many trees.
 Encryption hides single gradients and labels from direct reading; it does not remove these inferences.
 
 A malicious active party is outside the model: it could ask for tiny nodes or encrypt markers in place of gradients. A

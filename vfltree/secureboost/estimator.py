@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from vflcrypto import kernels
 
 from ..base import check_targets, party_seeds
+from ..bin_groups import MIN_ROWS
 from ..blocks import Block
 from ..callables import name_of
 from ..federated import FederatedTrees
@@ -62,6 +63,7 @@ class _SecureBoost(ExportedToXGBoost, FederatedTrees):
         huber_slope: float = 1.0,
         class_weight: Mapping[Any, float] | str | None = None,
         partition: Mapping[str, Any] | None = None,
+        min_rows_per_sum: int = MIN_ROWS,
         encryption: str = "paillier",
         key_bits: int = 3072,
         allow_weak_key: bool = False,
@@ -95,6 +97,7 @@ class _SecureBoost(ExportedToXGBoost, FederatedTrees):
         self.huber_slope = huber_slope
         self.class_weight = class_weight
         self.partition = partition
+        self.min_rows_per_sum = min_rows_per_sum
         self.encryption = encryption
         self.key_bits = key_bits
         self.allow_weak_key = allow_weak_key
@@ -228,6 +231,9 @@ class SecureBoostClassifier(ClassifierMixin, _SecureBoost):
     max_delta_step : bound of leaves before the learning rate; None: 0.7 for "count:poisson", else none (0).
     grow_policy : "depthwise", or "lossguide" with `max_leaves`; `max_depth` bounds both, and 0 (no bound) is refused.
     partition : dict party name -> columns; the first party is active. None: two parties, half the columns each.
+    min_rows_per_sum : policy of every passive party: it merges bins until each sum it sends, and each that follows for
+        a sibling, is over 0 or at least so many rows; nodes of less than twice that are split by the active party's
+        features alone. 1: off, and the trees are XGBoost's.
     encryption : "paillier", or "none" for the same protocol in the clear (warns).
     key_bits : 3072 (default), 2048 or 4096; weaker keys, for tests only, need ``allow_weak_key=True``.
     network : "inprocess", or "process": every party in an operating-system process of its own.
