@@ -31,6 +31,8 @@ from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote
 
+from vflcrypto.callers import outside_level
+
 from . import codec
 from .errors import (
     DamagedFileError,
@@ -200,7 +202,7 @@ class ModelFile:
             warnings.warn(
                 f"{os.fspath(path)} was written by {LIBRARY} {found.library_version}, this is {LIBRARY_VERSION}",
                 OtherVersionWarning,
-                stacklevel=2,
+                stacklevel=outside_level(),
             )
         return found
 

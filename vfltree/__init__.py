@@ -12,7 +12,7 @@ from importlib import import_module as _import_module
 from importlib.metadata import version as _version
 from typing import TYPE_CHECKING, Any
 
-from .exceptions import NotEncryptedWarning
+from .exceptions import NotEncryptedWarning, RowsLeftOutWarning
 
 if TYPE_CHECKING:
     from .linear.logistic import SecureLogisticRegression
@@ -24,6 +24,7 @@ __version__ = _version("vfltree")
 
 __all__ = [
     "NotEncryptedWarning",
+    "RowsLeftOutWarning",
     "SecureBoostClassifier",
     "SecureBoostRegressor",
     "SecureLinearRegression",

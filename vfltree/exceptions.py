@@ -3,3 +3,7 @@
 
 class NotEncryptedWarning(UserWarning):
     """Training ran with encryption="none": every passive party could read gradients, and so labels."""
+
+
+class RowsLeftOutWarning(UserWarning):
+    """Some party has rows that another lacks; training uses the common ones."""

@@ -15,6 +15,7 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from vflcrypto import InsecureKeyWarning, kernels
+from vflcrypto.callers import outside_level
 from vflparty import Ledger, Message, Party, codec, make_network, make_seat, new_training_id
 from vflparty.network import check_timeout
 from vflparty.party import Leader
@@ -26,6 +27,7 @@ from .exceptions import NotEncryptedWarning
 from .growing.messages import PassiveSetup, Predicted, PredictionSetup, Records
 from .growing.prediction import ActivePredictor
 from .inspection import Inspected
+from .joining import join_training
 from .parameters import STRONG_KEY_BITS
 from .progress import ProgressBar
 from .saving import SavedByParty
@@ -78,22 +80,29 @@ class FederatedTrees(SavedByParty, Inspected, PartitionedEstimator):
         n_rows = next(iter(blocks.values())).n_rows
         if n_rows == 0:
             raise ValueError("0 rows to train on")
+        self.n_rows_ = n_rows
         return blocks, check_targets(y, n_rows)
 
+    def _joined(self, X: Any, y: Any, sample_weight: Any, ids: Any) -> tuple[Any, Any, Any]:
+        """The rows that all parties have, where explicit IDs say which they are."""
+        if ids is None:
+            return X, y, sample_weight
+        return join_training(X, y, sample_weight, ids, self.partition)
+
     def _warn_of_keys(self, settings: TrainingSettings) -> None:
-        """Called from `_fit`, which `fit` calls: the warning names the line that fits."""
+        """Warnings name the line that fits."""
         if settings.encryption == "none":
             warnings.warn(
                 'encryption="none": passive parties receive gradients in the clear and can read labels from them',
                 NotEncryptedWarning,
-                stacklevel=4,
+                stacklevel=outside_level(),
             )
         elif settings.key_bits < min(STRONG_KEY_BITS) and self.network == "process":
             # Made here, the key itself warns; there, its warning ends in the log of a process.
             warnings.warn(
                 f"a {settings.key_bits}-bit key protects nothing: use it in tests only",
                 InsecureKeyWarning,
-                stacklevel=4,
+                stacklevel=outside_level(),
             )
 
     def _lead_training(
@@ -160,11 +169,14 @@ class FederatedTrees(SavedByParty, Inspected, PartitionedEstimator):
 
     # ---- prediction
 
-    def _predict(self, X: Any, ledger: Ledger | None = None) -> Predicted:
-        """Raw scores and leaves of every row, by the federated protocol; its traffic is added to `ledger`."""
+    def _predict(self, X: Any, ledger: Ledger | None = None, ids: Any = None) -> Predicted:
+        """Raw scores and leaves of every row, by the federated protocol; its traffic is added to `ledger`.
+
+        ids : row IDs per party, see `fit`; every row of the active party must be known to the others that are needed.
+        """
         ledger = Ledger() if ledger is None else ledger
         check_is_fitted(self, "_active_model")
-        blocks = self._prediction_blocks(X)
+        blocks = self._prediction_blocks(X if ids is None else self._with_ids(X, ids))
         n_rows = next(iter(blocks.values())).n_rows
         if n_rows == 0:
             raise ValueError("0 rows to predict")
@@ -210,12 +222,12 @@ class FederatedTrees(SavedByParty, Inspected, PartitionedEstimator):
     def _splits_owned(self, number: int) -> int:
         return int((self._active_model.owner == number).sum())
 
-    def prediction_traffic(self, X: Any) -> pd.DataFrame:
+    def prediction_traffic(self, X: Any, ids: Any = None) -> pd.DataFrame:
         """Predict, and say what crossed: messages and bytes per party and kind, as `traffic_`."""
         ledger = Ledger()
-        self._predict(X, ledger)
+        self._predict(X, ledger, ids)
         return ledger.summary()
 
-    def apply(self, X: Any) -> np.ndarray:
+    def apply(self, X: Any, ids: Any = None) -> np.ndarray:
         """Leaf of every row in every tree: int32 (n_rows, n_trees), nodes as numbered in the tree."""
-        return self._predict(X).leaves
+        return self._predict(X, ids=ids).leaves

@@ -23,6 +23,7 @@ from vflparty.modelfile import SUFFIX, FilePath
 from .blocks import Block
 from .growing.own_file import own_block
 from .halves import FileKind, Half, checked, checked_list
+from .joining import join_prediction
 from .labels import decode_labels, encode_labels
 
 
@@ -34,6 +35,7 @@ class SavedByParty:
     """
 
     _file_kind: FileKind
+    parties_: tuple[str, ...]
     _active_model: Any
     _passive_models: dict[str, Any]
     _ask: Callable[[Any], Any] | None = None  # how the active party alone asks the others, see `load_active`
@@ -46,9 +48,18 @@ class SavedByParty:
         if self._ask is None:
             blocks: dict[str, Block] = super()._prediction_blocks(X)  # type: ignore[misc]
             return blocks
+        return {self.parties_[0]: X if isinstance(X, Block) else self._own_block(X)}
+
+    def _with_ids(self, X: Any, ids: Any) -> Any:
+        """X for `_prediction_blocks`, rows matched by explicit IDs: per party, or the active party's alone."""
+        if self._ask is None:
+            return join_prediction(X, ids, self.parties_)
+        return self._own_block(X, ids)
+
+    def _own_block(self, X: Any, ids: Any = None) -> Block:
         model = cast("Any", self)
         party = model.parties_[0]
-        return {party: own_block(party, X, model._names[party], model.n_features_in_per_party_[party])}
+        return own_block(party, X, model._names[party], model.n_features_in_per_party_[party], ids)
 
     def save(self, folder: FilePath) -> dict[str, Path]:
         """Write one file per party into `folder` (made if need be); returns dict party -> path.

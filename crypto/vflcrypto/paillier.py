@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import keyformat, wire
 from . import words as wide
 from .batches import run, spans, thread_count
+from .callers import outside_level
 from .ciphertexts import CiphertextArray, on_ring
 from .encoding import FixedPoint, decode, encode
 from .errors import BoundOverflowError, DecryptionError, InsecureKeyWarning, InvalidKeyError, KeyMismatchError
@@ -463,7 +464,7 @@ def generate_keypair(
         warn(
             f"a {key_bits}-bit key protects nothing: use it in tests only",
             InsecureKeyWarning,
-            stacklevel=2,
+            stacklevel=outside_level(),
         )
     while True:
         p, q = _two_safe_primes(key_bits // 2)

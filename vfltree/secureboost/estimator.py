@@ -113,9 +113,10 @@ class _SecureBoost(ExportedToXGBoost, FederatedTrees):
         """Targets in float64, and the settings of the objective."""
         raise NotImplementedError
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Any:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, ids: Any) -> Any:
         """Check, seat, train, gather."""
         self._default_settings()  # parameters first: the cheapest check
+        X, y, sample_weight = self._joined(X, y, sample_weight, ids)
         blocks, y = self._begin_fit(X, y)
         blocks, y, weights = weighted_rows(blocks, y, sample_weight, self.class_weight)
         targets, settings = self._encode(y)
@@ -246,6 +247,7 @@ class SecureBoostClassifier(ClassifierMixin, _SecureBoost):
     ----------
     classes_ : the labels, sorted.
     parties_ : party names, the active one first.
+    n_rows_ : rows that were trained on.
     n_features_in_per_party_ : dict party -> number of features.
     traffic_ : DataFrame of messages and bytes per party and kind.
     costs_ : dict: encryptions, additions, squarings, blindings, decryptions, seconds per phase, key bits, backend.
@@ -259,15 +261,18 @@ class SecureBoostClassifier(ClassifierMixin, _SecureBoost):
     def _default_settings(self) -> BoostSettings:
         return self._settings("binary:logistic", 2)  # any objective of classes suits two
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SecureBoostClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, ids: Any = None) -> SecureBoostClassifier:
         """Train.
 
         X : DataFrame or array of all columns, or a dict party -> DataFrame or array; NaN is missing. With DataFrames in
             a dict the index is the row ID: the parties' rows are matched by it.
         y : (n_rows,) labels of any kind scikit-learn accepts, in the order of the active party's rows.
         sample_weight : (n_rows,), optional; known to the active party only. Rows of weight 0 do not enter.
+        ids : row IDs per party, a dict or a list in the order of the parties, for an X of blocks. Rows are matched by
+            them in place of an index, and those that all parties have are trained on (`n_rows_`); a
+            `RowsLeftOutWarning` says how many others there are.
         """
-        return self._fit(X, y, sample_weight)
+        return self._fit(X, y, sample_weight, ids)
 
     def _encode(self, y: np.ndarray) -> tuple[np.ndarray, BoostSettings]:
         check_classification_targets(y)
@@ -278,23 +283,27 @@ class SecureBoostClassifier(ClassifierMixin, _SecureBoost):
         default = "binary:logistic" if n_classes == 2 else "multi:softprob"
         return numbers.astype(np.float64), self._settings(default, n_classes)
 
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Raw scores: (n_rows,) for two classes, else (n_rows, n_classes)."""
-        return self._decision(self._predict(X).raw_scores)
+    def decision_function(self, X: Any, ids: Any = None) -> np.ndarray:
+        """Raw scores: (n_rows,) for two classes, else (n_rows, n_classes).
+
+        ids : row IDs per party, as in `fit`. Here and in all predictions, row i of the result is row i of the active
+            party's; a ValueError names a needed party that lacks some of its rows, and how many.
+        """
+        return self._decision(self._predict(X, ids=ids).raw_scores)
 
     def _decision(self, raw: np.ndarray) -> np.ndarray:
         if raw.shape[1] == 2:
             return raw[:, 1] - raw[:, 0]
         return raw[:, 0] if raw.shape[1] == 1 else raw
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Any, ids: Any = None) -> np.ndarray:
         """Probabilities, (n_rows, n_classes), columns in the order of `classes_`."""
-        raw = self._predict(X).raw_scores
+        raw = self._predict(X, ids=ids).raw_scores
         return predictions(self._active_model.objective, raw)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, ids: Any = None) -> np.ndarray:
         """Labels, (n_rows,)."""
-        scores = self.decision_function(X)
+        scores = self.decision_function(X, ids)
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
 
@@ -312,9 +321,9 @@ class SecureBoostRegressor(RegressorMixin, _SecureBoost):
             raise ValueError(f"class_weight is for classifiers, got {self.class_weight!r}; use sample_weight")
         return self._settings("reg:squarederror", 1)
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SecureBoostRegressor:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, ids: Any = None) -> SecureBoostRegressor:
         """Train; y : (n_rows,) finite numbers. See `SecureBoostClassifier.fit`."""
-        return self._fit(X, y, sample_weight)
+        return self._fit(X, y, sample_weight, ids)
 
     def _encode(self, y: np.ndarray) -> tuple[np.ndarray, BoostSettings]:
         targets = np.asarray(y, dtype=np.float64)
@@ -333,7 +342,7 @@ class SecureBoostRegressor(RegressorMixin, _SecureBoost):
             )
         return targets, settings
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, ids: Any = None) -> np.ndarray:
         """Predicted values, (n_rows,); (n_rows, n_quantiles) for several quantiles."""
-        raw = self._predict(X).raw_scores
+        raw = self._predict(X, ids=ids).raw_scores
         return predictions(self._active_model.objective, raw)
