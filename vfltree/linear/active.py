@@ -20,6 +20,7 @@ from .messages import FinishTraining, JoinedLinear, JoinLinear, LinearActiveSetu
 from .opening import Opening
 from .own import OwnModel
 from .residuals import Targets
+from .rows.active import RowsLead
 from .scores.active import ScoresLead
 from .settings import LinearSettings
 from .shared import SharedSettings
@@ -64,6 +65,7 @@ class LinearActiveParty(Leader):
         self._columns = FixedColumns(features, intercept=settings.fit_intercept)
         self._targets = Targets(np.asarray(targets, dtype=np.float64), weights, settings)
         self._passive = tuple(passive_parties)
+        check_exchange(settings, len(self._passive), self._targets.weights is not None, features)
         self._coordinator = coordinator
         self._settings = settings
         n_rows = self._columns.n_rows
@@ -105,20 +107,25 @@ class LinearActiveParty(Leader):
             n_jobs=self._settings.n_jobs,
             ledger=self.ledger,
         )
-        yield from self._join(shared, public_key)
+        widths = yield from self._join(shared, public_key)
         own = OwnModel(self._columns, shared, self._start)
-        lead = self._exchange(own, arithmetic, opening)
+        lead = self._exchange(own, arithmetic, opening, widths)
         yield from lead.begin()
         n_epochs, converged = yield from self._epochs(lead)
         opened = lead.take_opened()
         yield {party: FinishTraining(opened[party], lead.curvature) for party in self._passive}
         return self._result(own.coefficients, n_epochs, converged, lead.losses)
 
-    def _exchange(self, own: OwnModel, arithmetic: Arithmetic, opening: Opening) -> Lead:
-        kind = ExactLead if self._settings.residual == "exact" else ScoresLead
-        return kind(self.name, self._passive, own, self._targets, arithmetic, opening)
+    def _exchange(
+        self, own: OwnModel, arithmetic: Arithmetic, opening: Opening, widths: dict[str, int]
+    ) -> Lead:
+        common = (self.name, self._passive, own, self._targets, arithmetic, opening)
+        if self._settings.exchange == "rows":
+            return RowsLead(*common, n_columns=widths)
+        return (ExactLead if self._settings.residual == "exact" else ScoresLead)(*common)
 
-    def _join(self, shared: SharedSettings, public_key: bytes) -> Generator[Round, Round, None]:
+    def _join(self, shared: SharedSettings, public_key: bytes) -> Generator[Round, Round, dict[str, int]]:
+        """party -> number of its columns."""
         join = JoinLinear(self._ids_digest, self._columns.n_rows, shared.to_json(), public_key)
         answers = yield to_all(self._passive, join)
         widths = {self.name: self._columns.n_columns}
@@ -128,6 +135,7 @@ class LinearActiveParty(Leader):
                 raise RemoteProtocolError(f"{answer.n_columns} columns", party)
             widths[party] = answer.n_columns
         check_batches(self._settings, widths)
+        return widths
 
     def _epochs(self, lead: Lead) -> Generator[Round, Round, tuple[int, bool]]:
         """Number of epochs, and whether every party had settled."""
@@ -157,6 +165,21 @@ class LinearActiveParty(Leader):
         n_columns = self._columns.n_columns
         intercept = coefficients[n_columns:].sum(axis=0)  # one row, or none
         return LinearResult(coefficients[:n_columns], intercept, n_epochs, converged, np.array(losses))
+
+
+def check_exchange(settings: LinearSettings, n_passive: int, weighted: bool, features: Any) -> None:
+    """ValueError where the rows exchange cannot do what is asked."""
+    if settings.exchange != "rows":
+        return
+    if n_passive != 1:
+        raise ValueError(f"exchange='rows' is for two parties, there are {1 + n_passive}: exchange='scores'")
+    if weighted:
+        raise ValueError(
+            "exchange='rows' takes no sample or class weights, which the passive party would have to know: "
+            "exchange='scores'"
+        )
+    if hasattr(features, "tocsr"):
+        raise ValueError("exchange='rows' packs dense rows; sparse features take exchange='scores'")
 
 
 def check_batches(settings: LinearSettings, widths: dict[str, int]) -> None:

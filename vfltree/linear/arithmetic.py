@@ -36,6 +36,7 @@ class PlainArithmetic:
     """Without encryption: no coordinator, no masks."""
 
     encrypted = False
+    key_bits = 0
 
     def seal(self, values: np.ndarray, bits: int = 63) -> bytes:
         """The bytes of own integers, (n, n_outputs), magnitudes below 2**bits."""
@@ -74,6 +75,14 @@ class PlainArithmetic:
         """X^T values, (n_coefficients, n_outputs)."""
         return columns.sums(values, rows)
 
+    def seal_words(self, words: np.ndarray, bits: int) -> bytes:
+        """The bytes of own integers as words, (..., n_words), magnitudes below 2**bits; see vflcrypto.words."""
+        return np.ascontiguousarray(words[..., 0]).astype("<u8").tobytes()
+
+    def combine(self, factors: np.ndarray, values: Any) -> Any:
+        """factors^T values: int64 (n, n_outputs) times (n, per_row), to (n_outputs, per_row)."""
+        return factors.T.astype(object) @ values
+
     def hide(self, values: Any) -> bytes:
         """What is sent to be opened; `reveal` takes the answer. In the clear, the values themselves."""
         self._shape = values.shape
@@ -90,7 +99,7 @@ class PaillierArithmetic:
     encrypted = True
 
     def __init__(self, public_key: PublicKey, n_jobs: int, ledger: Ledger) -> None:
-        self.public_key = public_key
+        self.public_key, self.key_bits = public_key, public_key.key_bits
         self._n_jobs, self._ledger = n_jobs, ledger
         self._prepared: tuple[FixedColumns, PreparedProduct] | None = None
         self._mask: OneTimeMask | None = None
@@ -135,6 +144,19 @@ class PaillierArithmetic:
     ) -> CiphertextArray:
         with self._ledger.phase("sums"):
             product = self._product(columns, rows)
+            out = product(values, self._n_jobs)
+        self._ledger.count("multiplications", product.count().multiplications * values.shape[1])
+        return out
+
+    def seal_words(self, words: np.ndarray, bits: int) -> bytes:
+        with self._ledger.phase("encrypt"):
+            array = self.public_key.encrypt_words(words, bound=1 << bits, n_jobs=self._n_jobs)
+        self._ledger.count("encryptions", array.size)
+        return array.to_bytes()
+
+    def combine(self, factors: np.ndarray, values: CiphertextArray) -> CiphertextArray:
+        with self._ledger.phase("sums"):
+            product = PreparedProduct(factors.T, capacity=self.public_key.capacity, n_jobs=self._n_jobs)
             out = product(values, self._n_jobs)
         self._ledger.count("multiplications", product.count().multiplications * values.shape[1])
         return out

@@ -14,6 +14,9 @@ import numpy as np
 FEATURE_BITS = 20  # sign included; rounding error at most 2**-19 of a column's largest value
 SCORE_BITS = 44  # fraction bits of a score; scores up to 2**18 fit an int64
 LARGEST_SCORE_BITS = 62
+COARSE_BITS = (
+    28  # fraction bits of scores that become exponents (exchange="rows"): half the work, error 2**-29
+)
 _EXACT_ROWS = 1 << 14  # of products of two 19-bit integers, in a double
 _LIMB_BITS = 16  # 19-bit features times 16-bit limbs leave 28 bits for the number of rows
 
@@ -147,6 +150,24 @@ class FixedColumns:
         sums : Python integers (n_coefficients, n_outputs); their conversion to float64 rounds correctly
         """
         return np.ldexp(sums.astype(np.float64) * factor, -self.exponents[:, None])
+
+
+def coarse(scores: np.ndarray) -> np.ndarray:
+    """Scores, int64 or Python integers, with COARSE_BITS fraction bits, rounded; int64."""
+    shift = SCORE_BITS - COARSE_BITS
+    return ((scores + (1 << (shift - 1))) >> shift).astype(np.int64)
+
+
+def mixed(values: np.ndarray) -> np.ndarray:
+    """n_outputs * value - sum over the outputs: a residual of softmax to first order, times n_outputs squared.
+
+    Integers (n_rows, n_outputs); Python integers where int64 could overflow.
+    """
+    n_outputs = values.shape[1]
+    largest = max(abs(int(end)) for end in (values.max(initial=0), values.min(initial=0)))
+    if values.dtype != object and 2 * n_outputs * largest >= 1 << 63:
+        values = values.astype(object)
+    return np.asarray(n_outputs * values - values.sum(axis=1, keepdims=True))
 
 
 def _largest_magnitudes(features: Any) -> np.ndarray:

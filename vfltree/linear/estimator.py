@@ -21,7 +21,7 @@ from ..base import PartitionedEstimator, check_targets, party_seeds
 from ..blocks import Block
 from ..exceptions import NotEncryptedWarning
 from ..progress import ProgressBar
-from .active import LinearActiveParty, check_batches
+from .active import LinearActiveParty, check_batches, check_exchange
 from .arithmetic import COUNTERS
 from .features import encode_features
 from .messages import (
@@ -34,6 +34,7 @@ from .messages import (
 )
 from .passive import LinearPassiveParty
 from .prediction import LinearPredictor
+from .rows.layout import plan_rows
 from .settings import STRONG_KEY_BITS, LinearSettings
 
 NETWORKS = ("inprocess", "process")
@@ -91,6 +92,8 @@ class SecureLinear(PartitionedEstimator):
         targets, weights = self._encode(y, weights)
         settings = self._settings(**self._family())
         check_batches(settings, {block.party: block.n_features for block in blocks.values()})
+        for block in blocks.values():
+            check_exchange(settings, len(blocks) - 1, weights is not None, block.values)
         _warn_of_weak_settings(settings, self.network)
         start = previous if self.warm_start else None
         self._train(blocks, targets, weights, settings, start)
@@ -290,10 +293,13 @@ def coordinator_setup(blocks: dict[str, Block], settings: LinearSettings) -> Coo
     widths = [block.n_features for block in blocks.values()]
     # With exact residuals the active party computes its own gradient in the clear.
     widths[0] = 0 if settings.residual == "exact" else widths[0] + bool(settings.fit_intercept)
+    n_rows = next(iter(blocks.values())).n_rows
+    if settings.exchange == "rows":
+        key_bits, n_outputs = int(settings.key_bits), int(settings.n_outputs)
+        widths = [plan_rows(width, n_rows, n_outputs, key_bits).per_row for width in widths]
     quotas = {
         party: width * int(settings.n_outputs) for party, width in zip(blocks, widths, strict=True) if width
     }
-    n_rows = next(iter(blocks.values())).n_rows
     n_batches = max(1, n_rows // settings.batch_size) if settings.batch_size else 1
     return CoordinatorSetup(
         parties=tuple(quotas),

@@ -25,12 +25,14 @@ from .messages import (
     SendLinearScores,
 )
 from .own import OwnModel
+from .rows.messages import HalfSums, OtherHalf, SealedRows, ShareRows
+from .rows.passive import RowsAnswers
 from .scores.messages import MaskedSums, NextStep, SealedResiduals, SealedScores
 from .scores.passive import ResidualsSummed, ScoresAnswers
 from .shared import SharedSettings
 from .steps import StepKeeper
 
-Answers = ScoresAnswers | ExactAnswers
+Answers = ScoresAnswers | ExactAnswers | RowsAnswers
 Kind = TypeVar("Kind")
 
 
@@ -50,6 +52,8 @@ class LinearPassiveParty(Party):
         JoinLinear,
         NextStep,
         SealedResiduals,
+        ShareRows,
+        HalfSums,
         OfferMaskKey,
         TakeMaskKeys,
         NextExactStep,
@@ -130,6 +134,8 @@ class LinearPassiveParty(Party):
     def _exchange(
         self, shared: SharedSettings, arithmetic: Arithmetic, own: OwnModel, keeper: StepKeeper
     ) -> Answers:
+        if shared.exchange == "rows":
+            return RowsAnswers(own, arithmetic, keeper)
         if shared.residual == "exact":
             return ExactAnswers(own, arithmetic, keeper, alone=shared.n_parties == 2)
         return ScoresAnswers(own, arithmetic, keeper)
@@ -139,6 +145,12 @@ class LinearPassiveParty(Party):
 
     def on_sealed_residuals(self, msg: SealedResiduals) -> MaskedSums:
         return self._in(ResidualsSummed).sealed_residuals(msg)
+
+    def on_share_rows(self, msg: ShareRows) -> SealedRows:
+        return self._in(RowsAnswers).share_rows(msg)
+
+    def on_half_sums(self, msg: HalfSums) -> OtherHalf:
+        return self._in(RowsAnswers).half_sums(msg)
 
     def on_offer_mask_key(self, msg: OfferMaskKey) -> MaskKey:
         return self._in(ExactAnswers).offer_mask_key(msg)

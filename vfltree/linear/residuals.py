@@ -14,7 +14,7 @@ import numpy as np
 
 from .approximations import logistic_polynomial
 from .arithmetic import Arithmetic
-from .columns import LARGEST_SCORE_BITS, SCORE_BITS
+from .columns import COARSE_BITS, LARGEST_SCORE_BITS, SCORE_BITS, mixed
 from .families import FAMILIES, Poisson
 from .settings import LinearSettings
 from .shared import SharedSettings
@@ -74,6 +74,7 @@ class Targets:
         """What everybody may know."""
         settings = self.settings
         exact, several = settings.residual == "exact", settings.family == "multinomial"
+        bits = COARSE_BITS if settings.exchange == "rows" else SCORE_BITS
         slope = 1.0 if exact else self._polynomial[1] / (settings.n_outputs if several else 1)
         return SharedSettings(
             exchange=settings.exchange,
@@ -81,7 +82,7 @@ class Targets:
             order=int(settings.order),
             n_outputs=int(settings.n_outputs),
             unit=self.unit,
-            factor=math.ldexp(slope * self.unit / self._total, -SCORE_BITS),
+            factor=math.ldexp(slope * self.unit / self._total, -bits),
             l2=settings.l2_sum / self.total_weight + settings.l2_mean,
             l1=settings.l1_sum / self.total_weight + settings.l1_mean,
             optimizer=settings.optimizer,
@@ -115,16 +116,24 @@ class Targets:
         others : sealed sum of the other parties' scores, (n_batch, n_outputs)
         own : int64 (n_batch, n_outputs)
         """
-        targets = self.encoded if rows is None else self.encoded[rows]
-        if self.settings.family != "multinomial":
-            formed = arithmetic.add(others, own - targets)
-        else:
-            n = own.shape[1]
-            own_part = n * own - own.sum(axis=1, keepdims=True) - n * targets
-            scaled = arithmetic.scale(others, n)
+        missing = self.own_part(own, rows)
+        if self.is_mixed:
             total = others.sum(axis=1).reshape(len(own), 1)
-            formed = arithmetic.add(arithmetic.add(scaled, -total), own_part)
-        return self.weighted(arithmetic, formed, rows)
+            others = arithmetic.add(arithmetic.scale(others, own.shape[1]), -total)
+        return self.weighted(arithmetic, arithmetic.add(others, missing), rows)
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether a residual depends on all outputs of its row; see `columns.mixed`."""
+        return self.settings.family == "multinomial"
+
+    def own_part(self, own: np.ndarray, rows: np.ndarray | None) -> np.ndarray:
+        """What the active party adds to the others' scores: its own less the targets, mixed where outputs are.
+
+        The rows of a mixed target sum up to 0, so mixing is multiplying by n_outputs.
+        """
+        targets = self.encoded if rows is None else self.encoded[rows]
+        return mixed(own - targets) if self.is_mixed else own - targets
 
     def weighted(self, arithmetic: Arithmetic, residuals: Any, rows: np.ndarray | None) -> Any:
         if self.weights is None:

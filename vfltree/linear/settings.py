@@ -15,7 +15,7 @@ from .arithmetic import ENCRYPTIONS
 from .families import FAMILIES
 from .optimisers import OPTIMIZERS
 
-EXCHANGES = ("scores",)
+EXCHANGES = ("scores", "rows")
 RESIDUALS = (*APPROXIMATIONS, "exact")
 STRONG_KEY_BITS = (2048, 3072, 4096)
 
@@ -85,6 +85,8 @@ class LinearSettings:
             raise ValueError(
                 f"order={self.order} is for the logistic function; {self.family} takes order=1 or residual='exact'"
             )
+        if self.exchange == "rows" and (self.order > 1 or self.residual == "exact"):
+            raise ValueError("exchange='rows' is for polynomials of order 1: exchange='scores'")
         if self.residual in ("least_squares", "minimax") and self.family != "binomial":
             raise ValueError(f"residual={self.residual!r} approximates the logistic function only")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from vflparty import RemoteProtocolError
@@ -24,7 +26,10 @@ def least_batch(n_columns: int) -> int:
 
 
 class StepKeeper:
-    """Steps come one by one, each summed once and opened once; anything else is the active party's mistake."""
+    """Steps come one by one, each summed once and opened once; anything else is the active party's mistake.
+
+    decode : from opened integers to sums, (n_coefficients, n_outputs), where an exchange packs them
+    """
 
     def __init__(
         self, own: OwnModel, arithmetic: Arithmetic, settings: SharedSettings, *, small_batches: bool
@@ -35,6 +40,7 @@ class StepKeeper:
         self._awaits_sum = False
         self._awaits_opened = False
         self._rows: np.ndarray | None = None
+        self.decode: Callable[[np.ndarray], np.ndarray] = lambda sums: sums.reshape(own.coefficients.shape)
 
     def begin(self, step: int, rows: np.ndarray, opened: bytes, curvature: float) -> np.ndarray | None:
         """Take the step that was opened; returns the rows of the next one (None: all)."""
@@ -64,8 +70,7 @@ class StepKeeper:
         if not (np.isfinite(curvature) and curvature > 0):
             raise RemoteProtocolError(f"a curvature of {curvature}")
         self._awaits_opened = False
-        shape = self._own.coefficients.shape
-        sums = self._arithmetic.reveal(opened).reshape(shape)
+        sums = self.decode(self._arithmetic.reveal(opened))
         self._own.take_step(sums, 0 if self._rows is None else len(self._rows), curvature)
 
     def _checked_rows(self, rows: np.ndarray) -> np.ndarray | None:
