@@ -16,6 +16,7 @@ from ..growing.leader import SumLimits, TreeLeader
 from ..growing.masks import pack_masks
 from ..growing.models import active_result
 from ..growing.nodes import Division, Node
+from ..label_privacy import randomize_labels
 from ..losses import LeafLoss, Scores, fraction_bits_for
 from ..sealing import PairLayout, make_sealer
 from ..splitting import SplitRules
@@ -83,6 +84,10 @@ class ActiveParty(TreeLeader):
             private_key=private_key,
         )
         self._targets = np.asarray(targets, dtype=np.float64)
+        if settings.label_privacy_epsilon is not None:
+            self._targets = _private(self._targets, settings)
+        if settings.first_tree == "active" and not self._features.shape[1]:
+            raise ValueError('first_tree="active" needs features of the active party, it has none')
         self._weights = weights
         self._settings = settings
         self._loss = make_loss(settings)
@@ -143,7 +148,7 @@ class ActiveParty(TreeLeader):
             JoinTraining(
                 self._ids_digest, n_rows, settings.n_estimators, settings.n_outputs, settings.max_depth,
                 self._fraction_bits, settings.encryption, self._sealer.public_bytes,
-                0 if goes_by_level(settings) else settings.max_leaves,
+                0 if goes_by_level(settings) else settings.max_leaves, int(self._is_own(0)),
             ),
         )  # fmt: skip
         self._keep_shapes(answers)
@@ -162,11 +167,16 @@ class ActiveParty(TreeLeader):
         )  # fmt: skip
         return current, sample.rows
 
+    def _is_own(self, number: int) -> bool:
+        """Whether a round uses the active party's features only, and nothing is sent for it."""
+        return number == 0 and self._settings.first_tree == "active"
+
     def _draw_columns(self, number: int) -> None:
         """The columns of a round, and what is summed of them at its roots; None: all."""
         self._columns, self._shown = None, None
-        if samples_columns(self._settings):
-            n_features = [self._features.shape[1], *(self._shapes[party][0] for party in self._passive)]
+        if samples_columns(self._settings) or self._is_own(number):
+            foreign = [0 if self._is_own(number) else self._shapes[party][0] for party in self._passive]
+            n_features = [self._features.shape[1], *foreign]
             self._columns = draw_columns(self._settings, self._seed, number, n_features)
             self._shown = self._columns.summed(0)
 
@@ -186,7 +196,9 @@ class ActiveParty(TreeLeader):
         current, rows = self._begin_round(number, raw)
         with self.ledger.phase("encrypt"):
             sealed = self._sealer.seal(*current.sampled_gradients) if self._summing_parties() else b""
-        answers = yield self._hand_out(number, rows, sealed)
+        answers: Round = {}
+        if not self._is_own(number):
+            answers = yield self._hand_out(number, rows, sealed)
         nodes, level = current.roots(), 0
         builders = [node.builder for node in nodes]
         self._attach_histograms(current, level, nodes, answers)
@@ -239,3 +251,10 @@ class ActiveParty(TreeLeader):
             for party, was, now in zip(self._passive, before[1:], after[1:], strict=True)
             if len(now) < len(was)
         }
+
+
+def _private(targets: np.ndarray, settings: BoostSettings) -> np.ndarray:
+    """Class numbers after randomised response; the true ones are not kept."""
+    assert settings.label_privacy_epsilon is not None
+    noisy = randomize_labels(targets.astype(np.int64), settings.n_classes, settings.label_privacy_epsilon)
+    return noisy.astype(np.float64)

@@ -64,6 +64,8 @@ class _SecureBoost(ExportedToXGBoost, FederatedTrees):
         class_weight: Mapping[Any, float] | str | None = None,
         partition: Mapping[str, Any] | None = None,
         min_rows_per_sum: int = MIN_ROWS,
+        first_tree: str = "all",
+        label_privacy_epsilon: float | None = None,
         encryption: str = "paillier",
         key_bits: int = 3072,
         allow_weak_key: bool = False,
@@ -98,6 +100,8 @@ class _SecureBoost(ExportedToXGBoost, FederatedTrees):
         self.class_weight = class_weight
         self.partition = partition
         self.min_rows_per_sum = min_rows_per_sum
+        self.first_tree = first_tree
+        self.label_privacy_epsilon = label_privacy_epsilon
         self.encryption = encryption
         self.key_bits = key_bits
         self.allow_weak_key = allow_weak_key
@@ -142,6 +146,11 @@ class _SecureBoost(ExportedToXGBoost, FederatedTrees):
     def _settings(self, default: str, n_classes: int) -> BoostSettings:
         """Settings with the objective that was asked for, or the default one."""
         self._check_seating()
+        if self.label_privacy_epsilon is not None and self.class_weight is not None:
+            raise ValueError(
+                "class_weight would tell true labels apart, which label_privacy_epsilon hides: use scale_pos_weight, "
+                "which sees randomised labels only"
+            )
         own = {name: getattr(self, name) for name in _SHARED_PARAMETERS}
         custom = name_of(self.objective, "objective", self.network) if callable(self.objective) else ""
         objective = default if custom or self.objective is None else cast("str", self.objective)
@@ -213,6 +222,8 @@ _SHARED_PARAMETERS = [
     "huber_slope",
     "encryption",
     "key_bits",
+    "first_tree",
+    "label_privacy_epsilon",
     "allow_weak_key",
 ]
 
@@ -235,6 +246,10 @@ class SecureBoostClassifier(ClassifierMixin, _SecureBoost):
     min_rows_per_sum : policy of every passive party: it merges bins until each sum it sends, and each that follows for
         a sibling, is over 0 or at least so many rows; nodes of less than twice that are split by the active party's
         features alone. 1: off, and the trees are XGBoost's.
+    first_tree : "all", or "active": nothing is sent to passive parties for the first round, which uses the active
+        party's features only.
+    label_privacy_epsilon : randomises every label once, before training sees it; smaller is more private. Unseeded:
+        fits differ whatever `random_state` is. See `vfltree.label_privacy`. None: labels as they are.
     encryption : "paillier", or "none" for the same protocol in the clear (warns).
     key_bits : 3072 (default), 2048 or 4096; weaker keys, for tests only, need ``allow_weak_key=True``.
     network : "inprocess", or "process": every party in an operating-system process of its own.

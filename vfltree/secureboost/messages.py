@@ -86,6 +86,7 @@ class JoinTraining(Message, answer="Joined"):
     encryption: str  # "paillier" or "none"
     public_key: bytes  # empty without encryption
     max_leaves: int = 0  # leaf-wise growth: how many leaves a tree has at most; 0: level by level
+    first_round: int = 0  # rounds before it are the active party's own: nothing is sent for them
 
 
 @dataclass(frozen=True)

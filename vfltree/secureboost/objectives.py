@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..callables import find_function
+from ..label_privacy import UnbiasedLoss
 from ..losses import (
     AbsoluteError,
     Array,
@@ -49,7 +50,9 @@ def make_loss(settings: BoostSettings) -> Loss:
     """The loss of an objective, or of the user's function."""
     loss = _loss(settings.objective, settings)
     if settings.custom_objective:
-        return CustomLoss(find_function(settings.custom_objective), loss)
+        loss = CustomLoss(find_function(settings.custom_objective), loss)
+    if settings.label_privacy_epsilon is not None:
+        return UnbiasedLoss(loss, settings.n_classes, settings.label_privacy_epsilon)
     return loss
 
 

@@ -56,6 +56,8 @@ class PassiveParty(TreeFollower):
                 f"{msg.n_rounds} rounds of {msg.n_outputs} trees of depth {msg.max_depth} were proposed, record ids "
                 f"hold {MAX_TREES} trees of depth {MAX_DEPTH}"
             )
+        if not 0 <= msg.first_round <= msg.n_rounds:
+            raise RemoteProtocolError(f"round {msg.first_round} of {msg.n_rounds} was proposed as the first")
         self._summer = make_summer(
             msg.encryption,
             msg.public_key,
@@ -66,7 +68,7 @@ class PassiveParty(TreeFollower):
         )
         self._bin_own()
         self._trees = self._find_trees(msg.encryption)
-        self._agreed, self.records = msg, RecordTable.empty()
+        self._agreed, self.records, self._next_round = msg, RecordTable.empty(), msg.first_round
         return Joined(self._features.shape[1], self._mapper.n_bins)
 
     def on_gradients_for_round(self, msg: GradientsForRound) -> Histograms:

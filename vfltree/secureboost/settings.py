@@ -15,6 +15,7 @@ from ..parameters import as_float, check_choice, check_key_bits, check_range, pl
 from ..sealing import ENCRYPTIONS
 from .objectives import OBJECTIVES
 
+FIRST_TREES = ("all", "active")
 GROW_POLICIES = ("depthwise", "lossguide")
 SAMPLING_METHODS = ("uniform", "goss")
 
@@ -53,11 +54,14 @@ class BoostSettings:
     custom_objective: str = (
         ""  # name of the user's function, see `vfltree.callables`; `objective` is what it replaces
     )
+    first_tree: str = "all"
+    label_privacy_epsilon: float | None = None
 
     def __post_init__(self) -> None:
         check_choice("objective", self.objective, OBJECTIVES)
         check_choice("encryption", self.encryption, ENCRYPTIONS)
         check_choice("grow_policy", self.grow_policy, GROW_POLICIES)
+        check_choice("first_tree", self.first_tree, FIRST_TREES)
         check_choice("sampling_method", self.sampling_method, SAMPLING_METHODS)
         if self.grow_policy == "lossguide" and self.max_depth == 0:
             raise ValueError(
@@ -75,12 +79,23 @@ class BoostSettings:
                 raise ValueError(f"quantile_alpha must lie in (0, 1), got {alpha!r}")
         if self.base_score is not None:
             self._check_base_score()
+        if self.label_privacy_epsilon is not None:
+            self._check_label_privacy()
         if self.scale_pos_weight != 1 and (self.objective != "binary:logistic" or self.custom_objective):
             name = self.custom_objective or self.objective
             raise ValueError(
                 f"scale_pos_weight is for two classes by binary:logistic; the objective is {name}"
             )
         check_key_bits(self.key_bits, self.allow_weak_key, self.encryption)
+
+    def _check_label_privacy(self) -> None:
+        if self.n_classes < 2:
+            raise ValueError(
+                f"label_privacy_epsilon is for classes, which randomised response needs, got {self.label_privacy_epsilon!r}"
+            )
+        check_range(
+            "label_privacy_epsilon", self.label_privacy_epsilon, numbers.Real, 0, np.inf, low_open=True
+        )
 
     def _check_sampling(self) -> None:
         if self.sampling_method != "goss":
