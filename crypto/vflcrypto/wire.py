@@ -7,6 +7,7 @@ for, so equal shapes give equal lengths. Nothing is allocated before the lengths
 """
 
 import struct
+from io import BytesIO
 from math import gcd, prod
 from typing import TYPE_CHECKING
 
@@ -49,13 +50,20 @@ def to_bytes(array: "CiphertextArray", n_jobs: int = 1) -> bytes:
 
 def unchecked_bytes(array: "CiphertextArray", n_jobs: int = 1) -> bytes:
     """The array as bytes whether fresh or not; for use inside one party only."""
-    ring = array.public_key.ring
-    parts = run(
-        lambda start, stop: ring.to_bytes(array.elements[start:stop]),
-        _chunks(array.size, ring),
-        thread_count(n_jobs),
-    )
-    return b"".join([_header(array), *parts])
+    ring, header = array.public_key.ring, _header(array)
+    width, begin = ring.row_bytes, len(header)
+    out = BytesIO()  # gives its bytes away without a copy
+    out.seek(begin + array.size * width - 1)
+    out.write(b"\0")
+    out.seek(0)
+    out.write(header)
+    with out.getbuffer() as view:
+
+        def write(start: int, stop: int) -> None:
+            view[begin + start * width : begin + stop * width] = ring.to_bytes(array.elements[start:stop])
+
+        run(write, _chunks(array.size, ring), thread_count(n_jobs))
+    return out.getvalue()
 
 
 def _header(array: "CiphertextArray") -> bytes:
