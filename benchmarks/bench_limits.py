@@ -71,7 +71,7 @@ def power_count(bits: int, window: int) -> tuple[int, int]:
 def counts(bits: int) -> dict[str, Count]:
     """What each operation cannot do without, as it is computed here."""
     half, wide = (-(-b // DEFAULT_WINDOW) for b in (bits // 2, bits + STATISTICAL_BITS))
-    owner = -(-(bits // 2 + STATISTICAL_BITS) // DEFAULT_WINDOW)
+    owner = -(-(bits // 2) // DEFAULT_WINDOW)
     secret_sqr, secret_mul = power_count(bits // 2, SECRET_WINDOW)
     short, long = (power_count(b, public_window(b)) for b in (20, 62))
     return {

@@ -73,6 +73,16 @@ size_t mont_first_not_below(const mont_ring *ring, const uint64_t *k, size_t cou
   return first;
 }
 
+size_t mont_batch_redc(const mont_ring *ring, uint64_t *out, const uint64_t *x, size_t count) {
+  size_t n = ring->w.words, first = count;
+  for (size_t i = count; i-- > 0;) {
+    size_t bad = mont_words_less(x + (2 * i + 1) * n, ring->w.m, n) - 1; /* all ones, or zero */
+    first ^= (first ^ i) & bad;
+    mont_words_redc(&ring->w, out + i * n, x + 2 * i * n);
+  }
+  return first;
+}
+
 void mont_batch_reduce(const mont_ring *ring, uint64_t *out, const uint64_t *x, size_t x_words,
                        const uint64_t *q_rr, const uint64_t *change, size_t count, uint64_t *work) {
   const mont_words *w = &ring->w;

@@ -452,6 +452,22 @@ done:
   return result;
 }
 
+METHOD(redc) {
+  views v;
+  PyObject *result = NULL;
+  size_t good, n = self->ring.w.words;
+  Py_ssize_t count;
+  if (take(&v, args, nargs, 2, "wr") < 0) return NULL;
+  if ((count = rows_of(&v, 0, n)) < 0 || has_rows(&v, 1, 2 * n, (size_t)count) < 0) goto done;
+  Py_BEGIN_ALLOW_THREADS;
+  good = mont_batch_redc(&self->ring, words_of(&v, 0), words_of(&v, 1), (size_t)count);
+  Py_END_ALLOW_THREADS;
+  result = PyLong_FromSize_t(good);
+done:
+  release(&v);
+  return result;
+}
+
 METHOD(reduce) {
   views v;
   PyObject *result = NULL;
@@ -614,11 +630,12 @@ static PyObject *ring_get_r_bits(RingObject *self, void *unused) {
 
 #define ENTRY(name) {#name, (PyCFunction)(void (*)(void))ring_##name, METH_FASTCALL, NULL}
 static PyMethodDef ring_methods[] = {
-    ENTRY(mul),         ENTRY(add),           ENTRY(message),         ENTRY(pow_vartime),
-    ENTRY(pow_secret),  ENTRY(powers_of_two), ENTRY(products),        ENTRY(horner),
-    ENTRY(table_build), ENTRY(table_choice),  ENTRY(table_row_words), ENTRY(table_power),
-    ENTRY(one),         ENTRY(from_plain),    ENTRY(to_plain),        ENTRY(reduce),
-    ENTRY(embed),       ENTRY(log),           ENTRY(garner),          {NULL, NULL, 0, NULL}};
+    ENTRY(mul),           ENTRY(add),           ENTRY(message),         ENTRY(pow_vartime),
+    ENTRY(pow_secret),    ENTRY(powers_of_two), ENTRY(products),        ENTRY(horner),
+    ENTRY(table_build),   ENTRY(table_choice),  ENTRY(table_row_words), ENTRY(table_power),
+    ENTRY(one),           ENTRY(from_plain),    ENTRY(to_plain),        ENTRY(reduce),
+    ENTRY(embed),         ENTRY(log),           ENTRY(garner),          ENTRY(redc),
+    {NULL, NULL, 0, NULL}};
 static PyGetSetDef ring_getset[] = {{"words", (getter)ring_get_words, NULL, NULL, NULL},
                                     {"lanes", (getter)ring_get_lanes, NULL, NULL, NULL},
                                     {"r_bits", (getter)ring_get_r_bits, NULL, NULL, NULL},

@@ -225,6 +225,9 @@ void mont_batch_to_plain(const mont_ring *ring, uint64_t *plain, const uint64_t 
                          uint64_t *work);
 /* Index of the first k (words words each) not below m, or count. Time does not follow the numbers, only the result. */
 size_t mont_first_not_below(const mont_ring *ring, const uint64_t *k, size_t count);
+/* out[i] = x[i] / R64 mod m (words words) for x[i] of 2*words words, below m R64. Returns count, or the index of the first
+ * that is not; its result is worthless. */
+size_t mont_batch_redc(const mont_ring *ring, uint64_t *out, const uint64_t *x, size_t count);
 /* ring is modulo p^2; x are packed rows modulo (p q)^2 with x_words words a half; q has ring->w.words words, q_rr is
  * q R64^2 mod p; `change` is the packed constant that replaces the big ring's R by this one's. Needs q < R64. */
 void mont_batch_reduce(const mont_ring *ring, uint64_t *out, const uint64_t *x, size_t x_words,

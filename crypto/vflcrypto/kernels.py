@@ -176,6 +176,18 @@ class Ring:
         data, size = self.to_bytes(x), self.row_bytes
         return [int.from_bytes(data[i : i + size], "little") for i in range(0, len(data), size)]
 
+    def redc(self, x: Words) -> Words:
+        """x / 2**(64 words) modulo the modulus itself, in constant time: uniform numbers stay uniform.
+
+        x : uint64 (count, 2 * words), integers below modulus * 2**(64 words).  Returns uint64 (count, words).
+        """
+        x = self._checked(x)
+        out = np.empty((len(x), self.words), dtype=np.uint64)
+        good = self._native.redc(out, x)
+        if good < len(x):
+            raise ValueError(f"integer {good} is not below the modulus times 2**{64 * self.words}")
+        return out
+
     # -- elements --
 
     def empty(self, count: int) -> Elements:

@@ -13,9 +13,11 @@ With the public key only (Damgard, Jurik, Nielsen 2010, with two repairs):
   (WIDE: statistical, for receivers that hold it).
 
 With the private key, modulo p^2 and q^2 apart: the n-th residues modulo p^2 are the p - 1 powers of T = g^p, g a
-generator modulo p. Independent exponents of |p| + 128 bits and the Chinese remainders give textbook noise up to
-2^-128, at a third of the price. Generators are known because p and q are safe primes; for other keys the owner
-takes textbook noise, as does everybody for public keys marked so (see `interop.py`).
+generator modulo p. Independent exponents modulo p - 1 and the Chinese remainders give textbook noise up to 2^-128, at
+0.3 of the price. An exponent is 2 y + b: b is a bit and y = r / R modulo x = (p - 1)/2, for r of |x| + 128 bits and
+R the power of two of a Montgomery reduction, which takes constant time. Dividing by R permutes the residues.
+Generators are known because p and q are safe primes; for other keys the owner takes textbook noise, as does everybody
+for public keys marked so (see `interop.py`).
 """
 
 from hashlib import shake_256
@@ -28,6 +30,7 @@ import numpy as np
 from . import randomness
 from .kernels import CrtRings, Elements, FixedBaseTable, Ring
 from .once import Once
+from .words import Words, from_ints, words_for
 
 HALF, WIDE = "half", "wide"
 STATISTICAL_BITS = 128  # extra exponent bits: the distance from uniform is at most 2**-128
@@ -116,6 +119,7 @@ class OwnerNoise:
     def __init__(self, rings: CrtRings, *, safe_primes: bool) -> None:
         self._rings = rings
         self._safe = safe_primes
+        self._exponents = tuple(_OwnerExponents(ring.modulus, ring.backend) for ring in (rings.p, rings.q))
         self._tables = Once(self._make_tables)
 
     def _make_tables(self) -> tuple[FixedBaseTable, FixedBaseTable]:
@@ -125,20 +129,45 @@ class OwnerNoise:
         """`count` independent blinding factors modulo n^2, shape (count, 2 * words)."""
         rings = (self._rings.p, self._rings.q)
         if self._safe:
-            halves = [_from_table(t, r, count, n_jobs) for t, r in zip(self._tables(), rings, strict=True)]
+            halves = [
+                table.power(exponents(count), n_jobs=n_jobs)
+                for table, exponents in zip(self._tables(), self._exponents, strict=True)
+            ]
         else:
             halves = [_textbook(ring, ring.modulus, count, n_jobs) for ring in rings]
         return self._rings.join(halves[0], halves[1], n_jobs=n_jobs)
 
 
 def _owner_table(ring: Ring) -> FixedBaseTable:
-    bits = ring.modulus.bit_length() + STATISTICAL_BITS
-    return FixedBaseTable(ring, ring.from_ints([residue_generator(ring.modulus)]), bits)
+    generator = ring.from_ints([residue_generator(ring.modulus)])
+    return FixedBaseTable(ring, generator, ring.modulus.bit_length())
 
 
-def _from_table(table: FixedBaseTable, ring: Ring, count: int, n_jobs: int) -> Elements:
-    bits = ring.modulus.bit_length() + STATISTICAL_BITS
-    return table.power(randomness.random_words(count, bits), bits, n_jobs=n_jobs)
+class _OwnerExponents:
+    """Draws exponents modulo p - 1, for a safe prime p, within 2^-128 of uniform."""
+
+    def __init__(self, p: int, backend: str) -> None:
+        self._order = p - 1
+        bits = (p - 1).bit_length() - 1
+        # r must stay below x R; toy keys have too short an R.
+        self._half = Ring(p >> 1, backend=backend) if bits > STATISTICAL_BITS else None
+
+    def __call__(self, count: int) -> Words:
+        """uint64 (count, words of p)."""
+        if self._half is None:
+            words = words_for(self._order.bit_length())
+            return from_ints([randomness.random_below(self._order) for _ in range(count)], words + 1)
+        ring = self._half
+        r = randomness.random_words(count, ring.modulus.bit_length() + STATISTICAL_BITS)
+        padded = np.zeros((count, 2 * ring.words), dtype=np.uint64)
+        padded[:, : r.shape[1]] = r
+        y = ring.redc(padded)
+        exponents = np.zeros((count, words_for(self._order.bit_length())), dtype=np.uint64)
+        exponents[:, : ring.words] = y << np.uint64(1)
+        exponents[:, 0] |= randomness.random_bits(count)
+        carried = exponents[:, 1 : ring.words + 1]
+        carried |= (y >> np.uint64(63))[:, : carried.shape[1]]
+        return exponents
 
 
 def _textbook(ring: Ring, exponent: int, count: int, n_jobs: int) -> Elements:

@@ -61,6 +61,15 @@ static void decrypt(uint64_t *work) {
   mont_batch_garner(&p, out, N_WORDS, a, b, change, q_rr, COUNT);
 }
 
+static void draw_exponents(uint64_t *work) {
+  mont_ring order = ring_of(P_WORDS, 1);
+  uint64_t *x = elements(P_WORDS, COUNT), *out = filled(COUNT * P_WORDS);
+  (void)work;
+  hide(x, 2 * P_WORDS * COUNT);
+  size_t bad = mont_batch_redc(&order, out, x, COUNT);
+  show(&bad, 1);
+}
+
 static void join(uint64_t *work) {
   mont_ring n = ring_of(N_WORDS, 0);
   uint64_t *xp = elements(P_WORDS, COUNT), *factor = filled(P_WORDS), *scale = elements(N_WORDS, 1);
@@ -90,9 +99,9 @@ static void encrypt(uint64_t *work) {
 }
 
 static void run_all(const mont_ops *kind, uint64_t *work) {
-  void (*const paths[])(uint64_t *) = {decrypt, join, encrypt};
+  void (*const paths[])(uint64_t *) = {decrypt, join, encrypt, draw_exponents};
   ops = kind;
-  for (int i = 0; i < 3; i++) {
+  for (int i = 0; i < 4; i++) {
     paths[i](work);
     show(work, WORK);
   }

@@ -9,6 +9,7 @@ import pytest
 from kernel_patterns import BITS, SIZES, filled, from_words, modulus, pattern, words
 
 from vflcrypto import kernels
+from vflcrypto import words as wide
 from vflcrypto.kernels import Ring
 
 BACKENDS = kernels.backends()
@@ -40,6 +41,18 @@ def test_mul_agrees_with_python_ints(ring):
     for size in SIZES:
         (a, x), (b, y) = filled(ring, size, 1), filled(ring, size, 4)
         assert ring.to_ints(ring.mul(x, y)) == [u * v % square for u, v in zip(a, b, strict=True)]
+
+
+def test_redc_divides_by_the_radix_modulo_the_modulus_itself(ring):
+    m, radix = ring.modulus, 1 << 64 * ring.words
+    numbers = [0, 1, m - 1, m, m * m % (m * radix), m * radix - 1]
+    given = np.stack([wide.from_int(v, 2 * ring.words) for v in numbers])
+    found = ring.redc(given)
+    assert wide.to_ints(found, signed=False) == [v * pow(radix, -1, m) % m for v in numbers]
+    given[3] = wide.from_int(m * radix, 2 * ring.words)
+    if m * radix < 1 << 128 * ring.words:
+        with pytest.raises(ValueError, match="integer 3 is not below"):
+            ring.redc(given)
 
 
 def test_a_single_factor_serves_a_whole_batch(ring):

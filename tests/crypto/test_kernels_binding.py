@@ -46,6 +46,7 @@ def good_calls(ring):
         "table_power": [rows(5), table, rows(5, 1), table[:1], flags, 4],
         "from_plain": [rows(5), rows(5)],
         "to_plain": [rows(5), rows(5)],
+        "redc": [rows(5, W), rows(5)],
         "reduce": [rows(5), rows(5, 6), rows(1, W), rows(1), 3],
         "embed": [rows(5), rows(5, W), rows(1, 1), 1],
         "log": [rows(5, W), rows(5), rows(1, W)],

@@ -12,6 +12,7 @@ import pytest
 from insecure_keys import insecure_key, primes_of
 
 from vflcrypto import PrivateKey, PublicKey, noise, randomness
+from vflcrypto import words as wide
 
 P, Q = 23, 59  # safe primes small enough to enumerate everything
 N = P * Q
@@ -118,7 +119,7 @@ def test_half_and_wide_have_their_lengths(key, drawn_bits):
     assert wide_exponents(lambda: (c + c).rerandomize(), drawn_bits, n)
     drawn_bits.clear()
     key.encrypt([1])
-    assert drawn_bits == [256 + 128, 256 + 128]  # modulo each prime
+    assert drawn_bits == [255 + 128, 255 + 128]  # for (p - 1)/2 and (q - 1)/2
 
 
 def test_planted_half_for_wide_is_found(key, drawn_bits):
@@ -128,7 +129,8 @@ def test_planted_half_for_wide_is_found(key, drawn_bits):
 
 def test_planted_256_bit_exponents_are_found(drawn_bits, monkeypatch):
     monkeypatch.setattr(noise, "exponent_bits", lambda n, kind: 256)
-    # A key of its own: its table is built under the fault.
+    # A key and tables of its own: they are built under the fault.
+    monkeypatch.setattr(noise, "_public_tables", {})
     public = PrivateKey.from_primes(*primes_of("INSECURE_TEST_KEY_1024"), allow_weak_key=True).public_key
     c = public.encrypt([1])
     assert not wide_exponents(lambda: c.rerandomize(), drawn_bits, public.n)
@@ -146,11 +148,39 @@ def test_half_rounds_up_and_wide_adds_128_bits(bits):
 
 def test_owner_exponents_are_uniform_up_to_2_to_the_minus_128():
     for prime in (P, Q):
-        order, span = prime - 1, 1 << (prime.bit_length() + 128)
+        order, span = prime >> 1, 1 << ((prime >> 1).bit_length() + 128)
         full, rest = divmod(span, order)
         # `rest` of the residues modulo the order occur full + 1 times, the others full times.
         distance = Fraction(rest, 1) * (Fraction(full + 1, span) - Fraction(1, order))
         assert 0 <= distance < Fraction(1, 1 << 128)
+
+
+def test_owner_exponents_are_random_words_divided_by_a_unit_and_a_bit(key, backend, monkeypatch):
+    """e = 2 (r / R mod x) + b, a permutation of the residues modulo p - 1 for every multiple of 2 x that r spans."""
+    p, _ = key.unsafe_primes()
+    x, words = p >> 1, 4
+    edges = [0, 1, x - 1, x, (1 << 383) - 1]
+    r = wide.from_ints(edges, 6)
+    bits = np.array([0, 1, 1, 0, 1], dtype=np.uint8)
+    monkeypatch.setattr(randomness, "random_words", lambda count, _: r[:count].copy())
+    monkeypatch.setattr(randomness, "random_bits", lambda count: bits[:count])
+    drawn = noise._OwnerExponents(p, backend)(5)
+    inverse = pow(1 << 64 * words, -1, x)
+    expected = [2 * (v * inverse % x) + int(b) for v, b in zip(edges, bits, strict=True)]
+    assert wide.to_ints(drawn, signed=False) == expected
+    assert max(expected) < p - 1
+
+
+def test_owner_exponents_of_real_keys_are_uniform_in_every_bit(key):
+    p, _ = key.unsafe_primes()
+    drawn = wide.to_ints(noise._OwnerExponents(p, key.public_key.backend)(4000), signed=False)
+    assert max(drawn) < p - 1
+    for modulus in (2, 3, 7):
+        counts = Counter(e % modulus for e in drawn)
+        for residue in range(modulus):
+            assert abs(counts[residue] - 4000 / modulus) < 6 * (4000 / modulus) ** 0.5
+    thirds = Counter(3 * e // (p - 1) for e in drawn)
+    assert all(abs(thirds[i] - 4000 / 3) < 6 * (4000 / 3) ** 0.5 for i in range(3))
 
 
 def test_owner_noise_is_exactly_the_textbooks_on_toy_primes(backend):

@@ -115,7 +115,7 @@ def _sums_below(settings: BoostSettings, shape: _PassiveShape, n_rows: int) -> l
 def _products(counts: Mapping[str, int], key_bits: int) -> float:
     """All operations as products modulo n**2: window methods, the owner's two halves by Chinese remainders."""
     half = key_bits // 2
-    encryption = 2 * (half + STATISTICAL_BITS) / DEFAULT_WINDOW * HALF_SIZE
+    encryption = 2 * half / DEFAULT_WINDOW * HALF_SIZE
     decryption = 2 * half * (SQUARE_COST + 1 / DEFAULT_WINDOW) * HALF_SIZE
     blinding = (key_bits + STATISTICAL_BITS) / DEFAULT_WINDOW
     return (
