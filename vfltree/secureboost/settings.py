@@ -91,7 +91,7 @@ class BoostSettings:
     def _check_label_privacy(self) -> None:
         if self.n_classes < 2:
             raise ValueError(
-                f"label_privacy_epsilon is for classes, which randomised response needs, got {self.label_privacy_epsilon!r}"
+                f"label_privacy_epsilon={self.label_privacy_epsilon!r} is for classes: values have no others to name"
             )
         check_range(
             "label_privacy_epsilon", self.label_privacy_epsilon, numbers.Real, 0, np.inf, low_open=True
