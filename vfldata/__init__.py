@@ -11,11 +11,12 @@ from vfldata.dataset import VerticalDataset
 from vfldata.diabetes import load_diabetes
 from vfldata.fate_examples import FATE_EXAMPLES, load_fate_example
 from vfldata.nursery import load_nursery
-from vfldata.partition import columns_by_party
+from vfldata.partition import column_positions, columns_by_party
 
 __all__ = [
     "FATE_EXAMPLES",
     "VerticalDataset",
+    "column_positions",
     "columns_by_party",
     "load_adult",
     "load_breast_cancer_vertical",

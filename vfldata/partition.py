@@ -56,9 +56,19 @@ def columns_by_party(
         return {ACTIVE: np.arange(half), PASSIVE: np.arange(half, n_features)}
     _check_parties(partition)
     resolver = _Resolver(n_features, names)
-    columns = {party: resolver.positions(party, wanted) for party, wanted in partition.items()}
+    columns = {party: resolver.positions(f"party {party!r}", wanted) for party, wanted in partition.items()}
     _check_each_column_has_one_owner(columns, resolver)
     return columns
+
+
+def column_positions(
+    wanted: Any, n_features: int, feature_names: Sequence[Any] | None = None, *, owner: str
+) -> NDArray[np.int64]:
+    """Positions of columns written in any of the ways of `columns_by_party`, in the order given.
+
+    owner : whose they are, first words of an error message.
+    """
+    return _Resolver(n_features, _text_names(feature_names)).positions(owner, wanted)
 
 
 class _Resolver:
@@ -69,22 +79,22 @@ class _Resolver:
         self._names = names
         self._position = {name: i for i, name in enumerate(names or ())}
 
-    def positions(self, party: str, wanted: Any) -> NDArray[np.int64]:
+    def positions(self, owner: str, wanted: Any) -> NDArray[np.int64]:
         """All columns that `wanted` means, in the order given."""
         if isinstance(wanted, slice):
-            return np.arange(self.n_features)[self._checked_slice(party, wanted)]
+            return np.arange(self.n_features)[self._checked_slice(owner, wanted)]
         if _is_scalar(wanted):
             wanted = [wanted]
         elif not isinstance(wanted, Iterable) or isinstance(wanted, bytes | Mapping | Set):
             # A set has no order, and the order of columns decides ties.
             raise TypeError(
-                f"party {party!r}: columns are a list of names or positions, a range, a slice or a mask, "
+                f"{owner}: columns are a list of names or positions, a range, a slice or a mask, "
                 f"got {type(wanted).__name__}"
             )
         items = list(wanted)
         if items and all(isinstance(item, bool | np.bool_) for item in items):
-            return self._masked(party, items)
-        return np.array([self._position_of(party, item) for item in items], dtype=np.int64)
+            return self._masked(owner, items)
+        return np.array([self._position_of(owner, item) for item in items], dtype=np.int64)
 
     def words(self, positions: Iterable[int]) -> str:
         """Columns for an error message: 'age', 'income' (columns 3, 7). Many are counted, not listed."""
@@ -96,49 +106,40 @@ class _Resolver:
             return numbers
         return ", ".join(repr(self._names[p]) for p in shown) + f" ({numbers})"
 
-    def _position_of(self, party: str, item: Any) -> int:
+    def _position_of(self, owner: str, item: Any) -> int:
         if isinstance(item, str):
-            return self._position_of_name(party, item)
+            return self._position_of_name(owner, item)
         if isinstance(item, bool | np.bool_) or not isinstance(item, int | np.integer):
             raise TypeError(
-                f"party {party!r}: a column is a name or a position, got {item!r} ({type(item).__name__})"
+                f"{owner}: a column is a name or a position, got {item!r} ({type(item).__name__})"
             )
         position = int(item)
         if not -self.n_features <= position < self.n_features:
-            raise ValueError(
-                f"party {party!r}: column {position} is out of range for {self.n_features} columns"
-            )
+            raise ValueError(f"{owner}: column {position} is out of range for {self.n_features} columns")
         return position % self.n_features
 
-    def _position_of_name(self, party: str, name: str) -> int:
+    def _position_of_name(self, owner: str, name: str) -> int:
         if self._names is None:
-            raise ValueError(
-                f"party {party!r}: column {name!r} is given by name, but the data has no column names"
-            )
+            raise ValueError(f"{owner}: column {name!r} is given by name, but the data has no column names")
         if name not in self._position:
-            raise ValueError(
-                f"party {party!r}: unknown column {name!r}; the data has {len(self._names)} other names"
-            )
+            raise ValueError(f"{owner}: unknown column {name!r}; the data has {len(self._names)} other names")
         return self._position[name]
 
-    def _masked(self, party: str, mask: list[Any]) -> NDArray[np.int64]:
+    def _masked(self, owner: str, mask: list[Any]) -> NDArray[np.int64]:
         if len(mask) != self.n_features:
             raise ValueError(
-                f"party {party!r}: the boolean mask has {len(mask)} entries, "
-                f"the data has {self.n_features} columns"
+                f"{owner}: the boolean mask has {len(mask)} entries, the data has {self.n_features} columns"
             )
         return np.flatnonzero(np.array(mask, dtype=bool))
 
-    def _checked_slice(self, party: str, wanted: slice) -> slice:
+    def _checked_slice(self, owner: str, wanted: slice) -> slice:
         """NumPy clips a slice that reaches too far, which would hide a wrong column count."""
         for end in (wanted.start, wanted.stop, wanted.step):
             if end is not None and (isinstance(end, bool) or not isinstance(end, int | np.integer)):
-                raise TypeError(f"party {party!r}: a slice of columns takes positions, got {end!r}")
+                raise TypeError(f"{owner}: a slice of columns takes positions, got {end!r}")
         for end in (wanted.start, wanted.stop):
             if end is not None and not -self.n_features <= end <= self.n_features:
-                raise ValueError(
-                    f"party {party!r}: slice end {end} is out of range for {self.n_features} columns"
-                )
+                raise ValueError(f"{owner}: slice end {end} is out of range for {self.n_features} columns")
         return wanted
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,16 +13,22 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import _num_samples, validate_data
 
-from vfldata import columns_by_party
+from vfldata import column_positions, columns_by_party
 
-from .blocks import Block, blocks_from_mapping, match_columns, numeric_frame
+from .blocks import Block, blocks_from_mapping, check_categories, check_kinds, match_columns
+from .categories import Categories
+from .coding import coded_matrix, columns_there
 
 
 class PartitionedEstimator(BaseEstimator):
     """An estimator whose columns belong to parties; `partition` is one of its parameters."""
 
     partition: Mapping[str, Any] | None
+    categorical_features: Any = None  # a parameter of estimators that split categories
+    _splits_categories = False
     n_features_in_: int
+    # Party -> its columns of categories, where it has any.
+    _categorical: Mapping[str, list[int]] = MappingProxyType({})
     _columns: dict[str, np.ndarray] | None  # party -> columns of X; None where it was given as blocks
     _accept_sparse: bool = False  # SciPy matrices, kept as CSR
 
@@ -38,18 +45,36 @@ class PartitionedEstimator(BaseEstimator):
         self.parties_ = tuple(blocks)
         self.n_features_in_per_party_ = {party: block.n_features for party, block in blocks.items()}
         self._names = {party: block.names for party, block in blocks.items()}
+        self._categorical = {party: list(block.categories.lists) for party, block in blocks.items()}
         for party in self.parties_[1:]:
             if not blocks[party].n_features:
                 raise ValueError(f"party {party!r} has no features: a passive party needs one at least")
+        for block in blocks.values():
+            self._check_categorical(block)
         return blocks, y
+
+    def _check_categorical(self, block: Block) -> None:
+        if block.categories.lists and not self._splits_categories:
+            column = block.column_name(min(block.categories.lists))
+            raise TypeError(
+                f"column {column} of party {block.party!r} is categorical; encode it (one-hot, say) before training"
+            )
+        check_categories(block)
 
     def _blocks_given(self, X: Mapping[str, Any], y: Any) -> tuple[dict[str, Block], Any]:
         """X is a dict of blocks; `partition` may give their order."""
         if self.partition is not None and set(self.partition) != set(X):
             raise ValueError(f"partition names parties {list(self.partition)}, X has {list(X)}")
+        named = self.categorical_features
+        if named is not None and not (isinstance(named, Mapping) and set(named) <= set(X)):
+            raise ValueError(
+                f"X is a dict of blocks: categorical_features must be a dict from some of {list(X)} to columns, "
+                f"got {named!r}"
+            )
         blocks = blocks_from_mapping(
             {party: X[party] for party in self.partition or X},
             n_rows=_num_samples(y),
+            categorical=named,
             accept_sparse=self._accept_sparse,
         )
         _check_label_order(y, next(iter(blocks.values())))
@@ -61,21 +86,46 @@ class PartitionedEstimator(BaseEstimator):
 
     def _blocks_cut(self, X: Any, y: Any) -> tuple[dict[str, Block], Any]:
         """X holds all columns; `partition` says whose they are."""
-        if isinstance(X, pd.DataFrame):
-            X = numeric_frame(X)
+        named = self.categorical_features
+        X, categories = coded_matrix(X, () if named is None else named)
         X, y = validate_data(self, X, y, y_numeric=False, multi_output=True, **self._checks())
         names = getattr(self, "feature_names_in_", None)
         self._columns = columns_by_party(self.partition, X.shape[1], names)
-        return self._cut(X), y
+        if isinstance(named, Mapping):
+            self._check_owners(named, names)
+        return self._cut(X, categories), y
 
     def _checks(self) -> dict[str, Any]:
         """How scikit-learn checks X."""
         sparse = "csr" if self._accept_sparse else False
         return {"dtype": np.float64, "ensure_all_finite": False, "accept_sparse": sparse}
 
-    def _cut(self, X: np.ndarray) -> dict[str, Block]:
+    def _check_owners(self, named: Mapping[str, Any], names: Any) -> None:
+        """A party names categorical columns of its own only."""
         assert self._columns is not None
-        return {party: Block(party, X[:, columns]) for party, columns in self._columns.items()}
+        if unknown := set(named) - set(self._columns):
+            raise ValueError(
+                f"categorical_features names parties {sorted(unknown)}; there are {list(self._columns)}"
+            )
+        for party, wanted in named.items():
+            columns = column_positions(wanted, self.n_features_in_, names, owner=f"party {party!r}")
+            foreign = sorted(set(columns.tolist()) - set(self._columns[party].tolist()))
+            if foreign:
+                raise ValueError(f"party {party!r}, categorical_features: columns {foreign} belong to others")
+
+    def _cut(self, X: np.ndarray, categories: Categories | None = None) -> dict[str, Block]:
+        assert self._columns is not None
+        categories = Categories.none() if categories is None else categories
+        names = getattr(self, "feature_names_in_", None)
+        return {
+            party: Block(
+                party,
+                X[:, columns],
+                None if names is None else tuple(names[columns]),
+                categories=categories.take(columns.tolist()),
+            )
+            for party, columns in self._columns.items()
+        }
 
     def _prediction_blocks(self, X: Any) -> dict[str, Block]:
         """One block per party that is there, columns as in training."""
@@ -84,9 +134,10 @@ class PartitionedEstimator(BaseEstimator):
                 raise ValueError(
                     f"this model was trained on a dict of blocks; pass a dict with {list(self.parties_)}"
                 )
-            if isinstance(X, pd.DataFrame):
-                X = numeric_frame(X)
-            return self._cut(validate_data(self, X, reset=False, **self._checks()))
+            blocks = self._cut(*self._coded_like_training(X))
+            for block in blocks.values():
+                check_kinds(block, self._categorical.get(block.party, ()))
+            return blocks
         unknown = [party for party in X if party not in self.parties_]
         if unknown:
             raise ValueError(f"unknown parties {unknown}; the model has {list(self.parties_)}")
@@ -96,13 +147,30 @@ class PartitionedEstimator(BaseEstimator):
         n_rows = _num_samples(next(iter(present.values())))
         if self.parties_[0] not in present:
             present = {self.parties_[0]: None, **present}
-        blocks = blocks_from_mapping(present, n_rows=n_rows, least=1, accept_sparse=self._accept_sparse)
-        return {
+        categorical = {
+            party: columns_there(data, self._categorical.get(party, []), self._names[party])
+            for party, data in present.items()
+        }
+        blocks = blocks_from_mapping(
+            present, n_rows=n_rows, least=1, categorical=categorical, accept_sparse=self._accept_sparse
+        )
+        matched = {
             party: match_columns(block, self._names[party], self.n_features_in_per_party_[party])
             if self.n_features_in_per_party_[party] or block.n_features
             else block
             for party, block in blocks.items()
         }
+        for block in matched.values():
+            check_kinds(block, self._categorical.get(block.party, ()))
+        return matched
+
+    def _coded_like_training(self, X: Any) -> tuple[np.ndarray, Categories]:
+        """All columns in one: float64 with codes in the columns that held categories in training."""
+        assert self._columns is not None
+        columns = [int(self._columns[party][j]) for party, own in self._categorical.items() for j in own]
+        there = columns_there(X, columns, getattr(self, "feature_names_in_", None))
+        X, categories = coded_matrix(X, there)
+        return validate_data(self, X, reset=False, **self._checks()), categories
 
     def _splits_owned(self, number: int) -> int:
         """How often the model asks the party of this number."""

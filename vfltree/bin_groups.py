@@ -87,6 +87,18 @@ class BinGroups:
         snapped = int(below.max()) if len(below) else -1
         return snapped, missing_left if groups[missing] == missing else snapped == highest
 
+    def snap_set(
+        self, feature: int, right: NDArray[np.bool_], missing_left: bool
+    ) -> tuple[NDArray[np.bool_], bool]:
+        """The split "these categories go right" with whole groups on either side, where the bin each goes by is.
+
+        right : bool (n_categories,). The highest group goes by a bin that may be none of the feature's categories; its
+        sums count as those of the last category.
+        """
+        groups, missing, last = self.group[feature], self.group.shape[1] - 1, len(right) - 1
+        snapped = right[np.minimum(groups[: len(right)], last)]
+        return snapped, missing_left if groups[missing] == missing else not right[last]
+
 
 def root_groups(counts: Ints, min_rows: int) -> BinGroups:
     """Groups of a node that is summed without a parent: a root. counts : (n_features, n_bins), distinct rows."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,17 +12,23 @@ from sklearn.utils.validation import _num_samples
 
 from vflparty import align
 
+from .categories import MAX_CATEGORIES, Categories
+from .coding import coded_array, coded_frame
 from .rows import rows_digest
 
 
 @dataclass(frozen=True)
 class Block:
-    """One party's features: float64 (n_rows, n_features), NaN for missing; names and row IDs where it has them."""
+    """One party's features: float64 (n_rows, n_features), NaN for missing; names and row IDs where it has them.
+
+    Columns in `categories` hold codes of the lists there.
+    """
 
     party: str
     values: np.ndarray
     names: tuple[str, ...] | None = None
     ids: np.ndarray | None = field(default=None, compare=False)
+    categories: Categories = field(default_factory=Categories.none)
 
     @property
     def n_rows(self) -> int:
@@ -39,60 +45,55 @@ class Block:
 
     def take(self, rows: np.ndarray | slice) -> Block:
         """The block of these rows (a mask or numbers)."""
-        return Block(self.party, self.values[rows], self.names, None if self.ids is None else self.ids[rows])
+        return replace(self, values=self.values[rows], ids=None if self.ids is None else self.ids[rows])
+
+    def column_name(self, column: int) -> str:
+        """What an error message calls a column."""
+        return repr(self.names[column]) if self.names is not None else str(column)
 
 
-def numeric_frame(frame: pd.DataFrame, party: str | None = None) -> pd.DataFrame:
-    """The frame in float64, nullable and object columns of numbers included; TypeError names a column of text.
-
-    ValueError where two columns share a name: nobody could say which of them is meant.
-    """
-    if not frame.columns.is_unique:
-        twice = sorted({repr(name) for name in frame.columns[frame.columns.duplicated()]})
-        raise ValueError(_at(party, f"column names occur twice: {', '.join(twice)}"))
-    return pd.DataFrame(
-        {name: _numeric_column(frame.iloc[:, i], party) for i, name in enumerate(frame.columns)},
-        index=frame.index,
-        columns=frame.columns,
-    )
+def check_categories(block: Block) -> None:
+    """Refuse a column of more categories than there are bins, before anything is trained."""
+    for column, keys in block.categories.lists.items():
+        if len(keys) > MAX_CATEGORIES:
+            raise ValueError(
+                f"column {block.column_name(column)} of party {block.party!r} has {len(keys)} categories, at most "
+                f"{MAX_CATEGORIES} are possible: join the rare ones, or give the column as numbers"
+            )
 
 
-def _at(party: str | None, text: str) -> str:
-    return text if party is None else f"party {party!r}: {text}"
+def check_kinds(block: Block, categorical: Collection[int]) -> None:
+    """A column that held numbers in training must not hold categories now. categorical : columns that did not."""
+    for column in sorted(set(block.categories.lists) - set(categorical)):
+        raise TypeError(
+            f"column {block.column_name(column)} of party {block.party!r} is categorical, in training it held numbers"
+        )
 
 
-def _numeric_column(column: pd.Series, party: str | None) -> np.ndarray:
-    where = f"column {column.name!r}" + (f" of party {party!r}" if party else "")
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        raise TypeError(f"{where} is categorical; encode it (one-hot, say) before training")
-    if column.dtype.kind in "mM":
-        raise TypeError(f"{where} holds dates or durations; turn it into numbers before training")
-    try:
-        if column.dtype == object:
-            column = pd.to_numeric(column)
-        if column.dtype.kind == "c":
-            raise TypeError("complex numbers")
-        return column.to_numpy(dtype=np.float64, na_value=np.nan)
-    except (TypeError, ValueError) as error:
-        raise TypeError(f"{where} holds values that are not numbers: {error}") from None
-
-
-def make_block(party: str, data: Any, n_rows: int | None = None, *, accept_sparse: bool = False) -> Block:
+def make_block(
+    party: str,
+    data: Any,
+    n_rows: int | None = None,
+    categorical: Any = (),
+    *,
+    accept_sparse: bool = False,
+) -> Block:
     """One party's block from a DataFrame, a Series, or anything array-like of two dimensions.
 
     data = None is a party without features (n_rows then says how many rows). A SciPy matrix, where it is accepted,
-    becomes CSR of float64.
+    becomes CSR of float64.  categorical : see `coded_frame`.
     """
     if data is None and n_rows is not None:
         return Block(party, np.zeros((n_rows, 0)))
     if isinstance(data, pd.Series):
         data = data.to_frame()
     if isinstance(data, pd.DataFrame):
-        return _frame_block(party, data)
+        return _frame_block(party, data, categorical)
     if hasattr(data, "tocsr"):
         if accept_sparse:
             return Block(party, data.tocsr().astype(np.float64))
         raise TypeError(f"party {party!r}: sparse input is not supported; pass a dense array")
+    data, categories = coded_array(data, party, categorical)
     try:
         values = np.asarray(data)
         if values.dtype.kind not in "fiub":
@@ -104,7 +105,7 @@ def make_block(party: str, data: Any, n_rows: int | None = None, *, accept_spars
         raise ValueError(
             f"party {party!r}: a block has two dimensions, got {values.ndim}; reshape(-1, 1) one column"
         )
-    return Block(party, values)
+    return Block(party, values, categories=categories)
 
 
 def _numeric_objects(values: np.ndarray) -> np.ndarray:
@@ -113,7 +114,7 @@ def _numeric_objects(values: np.ndarray) -> np.ndarray:
     return np.where(pd.isna(values), np.nan, values)
 
 
-def _frame_block(party: str, frame: pd.DataFrame) -> Block:
+def _frame_block(party: str, frame: pd.DataFrame, categorical: Any) -> Block:
     names = tuple(map(str, frame.columns))
     if len(set(names)) != len(names):
         raise ValueError(
@@ -125,17 +126,23 @@ def _frame_block(party: str, frame: pd.DataFrame) -> Block:
         raise ValueError(
             f"party {party!r}: {n_duplicated} row IDs (of the index) are duplicated; IDs must be unique"
         )
-    values = numeric_frame(frame, party).to_numpy(dtype=np.float64)
-    return Block(party, values.reshape(len(frame), len(names)), names, ids)
+    coded, categories = coded_frame(frame, party, categorical)
+    values = coded.to_numpy(dtype=np.float64).reshape(len(frame), len(names))
+    return Block(party, values, names, ids, categories)
 
 
 def blocks_from_mapping(
-    X: Mapping[str, Any], n_rows: int | None = None, least: int = 2, *, accept_sparse: bool = False
+    X: Mapping[str, Any],
+    n_rows: int | None = None,
+    least: int = 2,
+    categorical: Mapping[str, Any] | None = None,
+    *,
+    accept_sparse: bool = False,
 ) -> dict[str, Block]:
     """Blocks of a dict party -> data, rows brought into the active (first) party's order by their IDs.
 
     Where several parties pass DataFrames the index is the row ID: all must hold the same IDs, in any order. Blocks
-    without an index are taken row by row.
+    without an index are taken row by row.  categorical : party -> its categorical columns, see `coded_frame`.
     """
     if len(X) < least:
         raise ValueError(f"{least} parties at least are needed, got {len(X)}: {list(X)}")
@@ -144,8 +151,10 @@ def blocks_from_mapping(
         raise TypeError(f"party names must be strings, got {bad}")
     if n_rows is None:
         n_rows = next((_num_samples(data) for data in X.values() if data is not None), None)
+    named = categorical or {}
     blocks = {
-        party: make_block(party, data, n_rows, accept_sparse=accept_sparse) for party, data in X.items()
+        party: make_block(party, data, n_rows, named.get(party, ()), accept_sparse=accept_sparse)
+        for party, data in X.items()
     }
     active, *passive = blocks.values()
     return {active.party: active} | {block.party: _aligned(block, active) for block in passive}
@@ -157,7 +166,7 @@ def _aligned(block: Block, active: Block) -> Block:
             f"party {active.party!r} has {active.n_rows} rows, party {block.party!r} has {block.n_rows}"
         )
     if block.ids is None or active.ids is None or np.array_equal(block.ids, active.ids):
-        return Block(block.party, block.values, block.names, active.ids)
+        return replace(block, ids=active.ids)
     return block.take(
         align({active.party: active.ids, block.party: block.ids}, how="exact").indices[block.party]
     )
@@ -173,7 +182,9 @@ def match_columns(block: Block, names: tuple[str, ...] | None, n_features: int) 
                 f"missing columns {sorted(missing)}, unexpected columns {sorted(unexpected)}"
             )
         order = [block.names.index(name) for name in names]
-        return Block(block.party, block.values[:, order], names, block.ids)
+        return replace(
+            block, values=block.values[:, order], names=names, categories=block.categories.take(order)
+        )
     if block.n_features != n_features:
         raise ValueError(f"party {block.party!r}: expected {n_features} features, got {block.n_features}")
     return block

@@ -13,12 +13,13 @@ The gain of a partition is `splitting.partition_gains`, the same arithmetic as f
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .splitting import BestSplits, SplitRules, best_splits, partition_gains, sorting_weights
+from .limited_splits import Limits
+from .splitting import BestSplits, SplitRules, best_splits, leaf_values, partition_gains
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -46,16 +47,18 @@ def best_mixed_splits(
     rules: SplitRules,
     n_categories: NDArray[np.integer],
     category_rules: CategoryRules,
+    limits: Limits | None = None,
 ) -> BestSplits:
     """`best_splits` for columns of numbers and of categories side by side.
 
     n_categories : integers (n_features,), 0 for a column of numbers; the first that many bins of a categorical feature
-    are its categories. The others as in `best_splits`.
+    are its categories.  The others as in `best_splits`; a sign of a categorical feature means nothing.
     """
     if not n_categories.any():
-        return best_splits(G, H, total_g, total_h, g_unit, h_unit, rules)
+        return best_splits(G, H, total_g, total_h, g_unit, h_unit, rules, limits)
     numbers = np.flatnonzero(n_categories == 0)
-    alone = best_splits(G[:, numbers], H[:, numbers], total_g, total_h, g_unit, h_unit, rules)
+    of_numbers = None if limits is None else replace(limits, signs=limits.signs[numbers])
+    alone = best_splits(G[:, numbers], H[:, numbers], total_g, total_h, g_unit, h_unit, rules, of_numbers)
     n_nodes, n_features = G.shape[:2]
     whole = BestSplits(
         gain=_spread(alone.gain, numbers, n_features),
@@ -65,16 +68,23 @@ def best_mixed_splits(
         left_h=_spread(alone.left_h, numbers, n_features),
         right=np.zeros((n_nodes, n_features, int(n_categories.max())), dtype=np.bool_),
     )
-    sums = _NodeSums(total_g, total_h, g_unit, h_unit, rules)
+    sums = _NodeSums(total_g, total_h, g_unit, h_unit, rules, limits)
     for f in np.flatnonzero(n_categories).tolist():
         k = int(n_categories[f])
-        own = G[:, f, :k], H[:, f, :k]
+        own = _of_categories(G[:, f], k), _of_categories(H[:, f], k)
         if k < category_rules.max_cat_to_onehot:
             tried = _one_against_rest(*own, sums)
         else:
             tried = _sorted_parts(*own, sums, category_rules.max_cat_threshold)
         _keep_best(whole, f, tried, sums)
     return whole
+
+
+def _of_categories(sums: Ints, k: int) -> Ints:
+    """(n_nodes, k) of (n_nodes, n_bins). Where bins were merged, the highest group may stand beyond the categories."""
+    own = sums[:, :k].copy()
+    own[:, -1] += sums[:, k:-1].sum(axis=1)
+    return own
 
 
 @dataclass(frozen=True)
@@ -86,6 +96,7 @@ class _NodeSums:
     g_unit: float
     h_unit: float
     rules: SplitRules
+    limits: Limits | None
 
 
 @dataclass(frozen=True)
@@ -127,7 +138,8 @@ def _sorted_parts(G: Ints, H: Ints, sums: _NodeSums, max_cat_threshold: int) -> 
              missing right    ABCD, ABC, AB, A
     """
     k = G.shape[1]
-    weights = sorting_weights(G, H, sums.g_unit, sums.h_unit, sums.rules)
+    # Single precision, as in XGBoost: what it cannot tell apart keeps the order of the codes.
+    weights = leaf_values(G, H, sums.g_unit, sums.h_unit, sums.rules).astype(np.float32)
     order = np.argsort(weights, axis=1, kind="stable")
     parts_g, parts_h = (np.cumsum(np.take_along_axis(own, order, axis=1), axis=1) for own in (G, H))
     n_tried = min(k, max_cat_threshold) - 1

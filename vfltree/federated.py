@@ -25,6 +25,7 @@ from .bin_groups import check_min_rows
 from .blocks import Block
 from .exceptions import NotEncryptedWarning
 from .growing.messages import PassiveSetup, Predicted, PredictionSetup, Records
+from .growing.models import encode_categories
 from .growing.prediction import ActivePredictor
 from .inspection import Inspected
 from .joining import join_training
@@ -151,6 +152,7 @@ class FederatedTrees(SavedByParty, Inspected, PartitionedEstimator):
             n_jobs=n_jobs,
             records=codec.encode(table) if table else b"",
             min_rows_per_sum=int(self.min_rows_per_sum),
+            categories=encode_categories(block.categories),
         )
 
     def _report_costs(self, ledger: Ledger, settings: TrainingSettings) -> None:
@@ -203,6 +205,7 @@ class FederatedTrees(SavedByParty, Inspected, PartitionedEstimator):
             passive_parties=self.parties_[1:],
             present_parties=tuple(asked),
             model=codec.encode(self._active_model),
+            categories=encode_categories(active.categories),
         )
         if self._ask is not None:
             return self._ask(setup)

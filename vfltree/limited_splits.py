@@ -131,3 +131,27 @@ def scan_limited(  # type: ignore[no-untyped-def]
                         missing_left[k, f] = backward == 1
                         left_g[k, f] = g
                         left_h[k, f] = h
+
+
+@jit
+def limited_partition_gains(  # type: ignore[no-untyped-def]
+    left_g, left_h, total_g, total_h, unit, reg_lambda, reg_alpha, min_weight, max_step, lower, upper, gain
+):
+    """Fill `gain` (n_nodes, n_candidates) for left children that are given; otherwise as `scan_limited`."""
+    for k in range(left_g.shape[0]):
+        low, high = lower[k], upper[k]
+        node = np.float32(0.0)
+        if total_h[k] > 0 and total_h[k] * unit >= min_weight:
+            w = _weight(total_g[k] * unit, total_h[k] * unit, reg_lambda, reg_alpha, max_step, low, high)
+            node = _score(total_g[k] * unit, total_h[k] * unit, w, reg_lambda)
+        for i in range(left_g.shape[1]):
+            gl, hl = left_g[k, i] * unit, left_h[k, i] * unit
+            gr, hr = (total_g[k] - left_g[k, i]) * unit, (total_h[k] - left_h[k, i]) * unit
+            if hl <= 0 or hr <= 0 or hl < min_weight or hr < min_weight:
+                continue
+            left = _weight(gl, hl, reg_lambda, reg_alpha, max_step, low, high)
+            right = _weight(gr, hr, reg_lambda, reg_alpha, max_step, low, high)
+            both = np.float32(_score(gl, hl, left, reg_lambda) + _score(gr, hr, right, reg_lambda))
+            new = np.float32(both - node)
+            if new > 0 and not np.isinf(new):
+                gain[k, i] = new

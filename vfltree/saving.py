@@ -59,7 +59,8 @@ class SavedByParty:
     def _own_block(self, X: Any, ids: Any = None) -> Block:
         model = cast("Any", self)
         party = model.parties_[0]
-        return own_block(party, X, model._names[party], model.n_features_in_per_party_[party], ids)
+        n_features, categorical = model.n_features_in_per_party_[party], model._categorical.get(party, ())
+        return own_block(party, X, model._names[party], n_features, ids, categorical)
 
     def save(self, folder: FilePath) -> dict[str, Path]:
         """Write one file per party into `folder` (made if need be); returns dict party -> path.
@@ -102,7 +103,7 @@ def half_of(model: Any, party: str) -> Half:
 
 # Of the caller's own, or telling what other parties keep to themselves: the columns of others by name or place, and
 # the seed of their secret orders.
-_NOT_KEPT = {"partition", "random_state", "verbose"}
+_NOT_KEPT = {"partition", "categorical_features", "random_state", "verbose"}
 
 
 def _active_extra(model: Any) -> dict[str, Any]:

@@ -15,13 +15,13 @@ another one, see `limited_splits`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from vfltree._jit import jit
-from vfltree.limited_splits import Limits, scan_limited
+from vfltree.limited_splits import Limits, limited_partition_gains, scan_limited
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -150,35 +150,6 @@ def best_splits(
     )
 
 
-def partition_gains(
-    left_g: Ints, left_h: Ints, total_g: Ints, total_h: Ints, g_unit: float, h_unit: float, rules: SplitRules
-) -> Array:
-    """Gains of two-way partitions that are given, as those of `best_splits`; 0 where a child is too light.
-
-    Parameters
-    ----------
-    left_g, left_h : ndarray of int64, shape (n_nodes, n_candidates)
-    total_g, total_h : ndarray of int64, shape (n_nodes,)
-    """
-    g_scale, h_scale = g_unit / UNIT, h_unit / UNIT
-    gain = np.zeros(left_g.shape, dtype=np.float32)
-    _partition_gains(
-        *(np.ascontiguousarray(x, dtype=np.int64) for x in (left_g, left_h, total_g, total_h)),
-        float(np.float32(rules.reg_lambda)) / h_scale,
-        float(np.float32(rules.reg_alpha)) / g_scale,
-        rules.min_child_weight / h_scale,
-        gain,
-    )
-    return gain.astype(np.float64) * (g_scale / h_scale * g_scale)
-
-
-def sorting_weights(G: Ints, H: Ints, g_unit: float, h_unit: float, rules: SplitRules) -> NDArray[np.float32]:
-    """What XGBoost sorts categories by: the leaf value each would have alone, 0 where it is too light for a leaf."""
-    weights = leaf_values(G, H, g_unit, h_unit, rules)
-    heavy = (H > 0) & (H * h_unit >= rules.min_child_weight)
-    return np.where(heavy, weights, 0.0).astype(np.float32)
-
-
 def _scaled_limits(
     shape: tuple[int, int], rules: SplitRules, limits: Limits | None, scale: float
 ) -> tuple[float, NDArray[np.int8], NDArray[np.float32], NDArray[np.float32]]:
@@ -194,6 +165,44 @@ def _scaled_limits(
     step = float(np.float32(rules.max_delta_step)) * scale
     lower, upper = ((bounds * scale).astype(np.float32) for bounds in (limits.lower, limits.upper))
     return step, limits.signs.astype(np.int8), lower, upper
+
+
+def partition_gains(
+    left_g: Ints,
+    left_h: Ints,
+    total_g: Ints,
+    total_h: Ints,
+    g_unit: float,
+    h_unit: float,
+    rules: SplitRules,
+    limits: Limits | None = None,
+) -> Array:
+    """Gains of two-way partitions that are given, as those of `best_splits`; 0 where a child is too light.
+
+    Parameters
+    ----------
+    left_g, left_h : ndarray of int64, shape (n_nodes, n_candidates)
+    total_g, total_h : ndarray of int64, shape (n_nodes,)
+    limits : Limits or None
+        Bounds of these nodes; no sign applies here.
+    """
+    g_scale, h_scale = g_unit / UNIT, h_unit / UNIT
+    gain = np.zeros(left_g.shape, dtype=np.float32)
+    sums = [np.ascontiguousarray(x, dtype=np.int64) for x in (left_g, left_h, total_g, total_h)]
+    scaled_rules = (
+        float(np.float32(rules.reg_lambda)) / h_scale,
+        float(np.float32(rules.reg_alpha)) / g_scale,
+        rules.min_child_weight / h_scale,
+    )
+    if limits is None and not rules.max_delta_step:
+        _partition_gains(*sums, *scaled_rules, gain)
+    else:
+        bounds = None if limits is None else replace(limits, signs=np.zeros(left_g.shape[1], np.int8))
+        step, _, lower, upper = _scaled_limits(
+            (len(total_g), left_g.shape[1]), rules, bounds, h_scale / g_scale
+        )
+        limited_partition_gains(*sums, UNIT, *scaled_rules, step, lower, upper, gain)
+    return gain.astype(np.float64) * (g_scale / h_scale * g_scale)
 
 
 def choose(bests: Sequence[BestSplits], rules: SplitRules) -> Choice:

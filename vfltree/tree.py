@@ -11,10 +11,12 @@ int64. A row moves one node at a time: the active party names (record, row), the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from .categories import Categories
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -75,6 +77,8 @@ class RecordTable:
     right : ndarray of uint8, shape (n_records, n_set_bytes)
         Packed bits (`numpy.packbits`): the codes of the categories that go right, never none where the split is one
         of categories, none elsewhere. No bytes where no split is.
+    categories : Categories
+        What the codes stand for, see `categories`.
     """
 
     ids: Ints
@@ -82,9 +86,11 @@ class RecordTable:
     thresholds: Array
     missing_left: Bools
     right: NDArray[np.uint8]
+    categories: Categories = field(default_factory=Categories.none)
 
     def __post_init__(self) -> None:
-        if len({len(getattr(self, field.name)) for field in fields(self)}) > 1 or self.right.ndim != 2:
+        arrays = (self.ids, self.columns, self.thresholds, self.missing_left, self.right)
+        if len({len(array) for array in arrays}) > 1 or self.right.ndim != 2:
             raise ValueError("the columns of a record table must have one length")
         if (np.diff(self.ids) <= 0).any():
             raise ValueError("record ids must be strictly increasing")
@@ -93,9 +99,15 @@ class RecordTable:
         _freeze(self)
 
     @classmethod
-    def empty(cls) -> RecordTable:
-        none = np.empty((0, 0), np.uint8)
-        return cls(np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0), np.empty(0, np.bool_), none)
+    def empty(cls, categories: Categories | None = None) -> RecordTable:
+        return cls(
+            np.empty(0, np.int64),
+            np.empty(0, np.int32),
+            np.empty(0),
+            np.empty(0, np.bool_),
+            np.empty((0, 0), np.uint8),
+            Categories.none() if categories is None else categories,
+        )
 
     def append(
         self,
@@ -120,12 +132,11 @@ class RecordTable:
         width = max(sets.shape[1], self.right.shape[1])
         old_sets, new_sets = (np.pad(x, ((0, 0), (0, width - x.shape[1]))) for x in (self.right, sets))
         mine = (self.ids, self.columns, self.thresholds, self.missing_left, old_sets)
-        return RecordTable(
-            *(
-                np.insert(np.asarray(old), at, more[order], axis=0)
-                for old, more in zip(mine, [*new, new_sets], strict=True)
-            )
+        ids, columns, thresholds, missing_left, packed = (
+            np.insert(np.asarray(old), at, more[order], axis=0)
+            for old, more in zip(mine, [*new, new_sets], strict=True)
         )
+        return RecordTable(ids, columns, thresholds, missing_left, packed, self.categories)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -407,5 +418,6 @@ def _packed_sets(sets: Sequence[Bools | None]) -> NDArray[np.uint8]:
 
 def _freeze(holder: object) -> None:
     """Make the arrays of a frozen dataclass read-only."""
-    for field in fields(holder):  # type: ignore[arg-type]
-        getattr(holder, field.name).setflags(write=False)
+    for value in vars(holder).values():
+        if isinstance(value, np.ndarray):
+            value.setflags(write=False)

@@ -127,13 +127,12 @@ class TestFeatures:
         ).fit(pair, Y4)
         assert list(model.predict(pair)) == [0, 0, 1, 1]
 
-    def test_text_and_categories_are_refused_by_column(self, no_key):
-        for column in (pd.Categorical(["x", "x", "y", "y"]), ["u", "v", "u", "v"]):
-            frame = pd.DataFrame({"c": column})
-            with pytest.raises(TypeError, match=r"'c' of party 'b'"):
-                boost1().fit(blocks(XA4, frame), Y4)
-            with pytest.raises(TypeError, match="'c'"):
-                boost1().fit(pd.DataFrame({"d": [1, 2, 3, 4], "c": column}), Y4)
+    def test_text_that_is_not_said_to_be_categories_is_refused_by_column(self, no_key):
+        frame = pd.DataFrame({"c": ["u", "v", "u", "v"]})
+        with pytest.raises(TypeError, match=r"'c' of party 'b'"):
+            SecureBoostClassifier(**WEAK).fit(blocks(XA4, frame), Y4)
+        with pytest.raises(TypeError, match="'c'"):
+            SecureBoostClassifier(**WEAK).fit(frame, Y4)
 
     def test_nullable_and_object_columns_of_numbers_are_converted(self):
         nullable = pd.DataFrame({"a": pd.array([0, 1, None, 3], dtype="Int64")})

@@ -66,7 +66,7 @@ class TestAHostileActiveParty:
     )
     def test_arrays_of_other_dimensions_are_refused(self, seated, message, name, shape):
         array = getattr(message, name)
-        forged = {"scalar": array.ravel()[:1].reshape(()), "row": array[None], "column": array[:, None]}[
+        forged = {"scalar": np.resize(array, 1).reshape(()), "row": array[None], "column": array[:, None]}[
             shape
         ]
         seated().receive(message)

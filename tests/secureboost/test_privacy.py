@@ -156,8 +156,7 @@ class TestMessages:
         active = codec.encode(run.result)
         assert np.float64(987.654).tobytes() not in active
         assert np.float32(987.654).tobytes() not in active
-        passive = codec.encode(Records(*(np.zeros(0, t) for t in (np.int64, np.int32, np.float64, np.bool_))))
-        assert (
-            passive
-        )  # the passive state is a lookup table: ids, columns, thresholds, directions, nothing else
-        assert [name for name, _ in field_types(Records)] == ["ids", "columns", "thresholds", "missing_left"]
+        # A passive party's state is a lookup table and the lists behind its own codes, nothing else.
+        assert [name for name, _ in field_types(Records)] == [
+            "ids", "columns", "thresholds", "missing_left", "right", "categories",
+        ]  # fmt: skip

@@ -63,7 +63,8 @@ def whole_table(model) -> RecordTable:
     whole = RecordTable.empty()
     for party, table in zip(model.parties_, tables, strict=True):
         columns = model._columns[party][table.columns]
-        whole = whole.append(table.ids, columns, table.thresholds, table.missing_left)
+        sets = [np.unpackbits(bits).astype(bool) if bits.any() else None for bits in table.right]
+        whole = whole.append(table.ids, columns, table.thresholds, table.missing_left, sets)
     return whole
 
 

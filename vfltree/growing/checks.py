@@ -37,6 +37,14 @@ def check_table(table: RecordTable, n_features: int) -> None:
     """ValueError unless every split is on one of the party's own columns."""
     if ((table.columns < 0) | (table.columns >= n_features)).any():
         raise ValueError(f"a split lies on a column outside the {n_features} of its party")
+    if any(not 0 <= column < n_features for column in table.categories.lists):
+        raise ValueError(f"categories are listed for a column outside the {n_features} of their party")
+    sizes = table.categories.sizes(n_features)[table.columns]
+    if ((sizes > 0) != np.isnan(table.thresholds)).any():
+        raise ValueError("a column of categories is split by a threshold, or one of numbers by a set")
+    beyond = np.arange(8 * table.right.shape[1]) >= sizes[:, None]
+    if (np.unpackbits(table.right, axis=1).astype(bool) & beyond).any():
+        raise ValueError("a split names a category that its column does not list")
 
 
 def _check_sizes(active: ActiveResult) -> None:

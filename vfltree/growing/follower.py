@@ -5,7 +5,8 @@ from __future__ import annotations
 import secrets
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ from vflparty.modelfile import FilePath
 from ..bin_groups import MIN_ROWS, BinGroups, check_min_rows
 from ..bin_sums import count_bins, fullest_bins
 from ..binning import BinMapper
+from ..categories import Categories
 from ..joint_cells import MergeTree, find_trees, plan_sums, single_features, trees_of
 from ..rows import rows_digest
 from ..sealing import Summer
@@ -33,9 +35,12 @@ from .messages import (
     RowsRouted,
     SplitsRecorded,
 )
-from .models import decode_records, records_message
+from .models import decode_categories, decode_records, records_message
 from .numbering import child_ids, smaller_child
 from .routing import RouteAnswers
+from .rules import SplitRule, append_rules, read_sets
+
+_NO_COLUMNS = np.zeros(0, dtype=np.int64)
 
 
 @dataclass
@@ -80,9 +85,9 @@ class OpenNodes:
         """The columns that these slots stand for in the node's tree."""
         raise NotImplementedError
 
-    def snap(self, node: int, slot: int, bin_: int, missing_left: bool) -> tuple[int, bool]:
-        """The split that the sums stand for which the active party has of this open node."""
-        return bin_, missing_left
+    def snap(self, rule: SplitRule, slot: int) -> SplitRule:
+        """The split that the sums stand for which the active party has of this open node and slot."""
+        return rule
 
     def divide(self, nodes: np.ndarray, left: np.ndarray) -> list[tuple[int, int]]:
         """Open the children of these nodes, one level down.
@@ -139,10 +144,17 @@ class OpenRound(OpenNodes):
         if self.groups is not None:
             self.groups.narrow(places)
 
-    def snap(self, node: int, slot: int, bin_: int, missing_left: bool) -> tuple[int, bool]:
+    def snap(self, rule: SplitRule, slot: int) -> SplitRule:
         if self.groups is None:
-            return bin_, missing_left
-        return self.groups.of(node).snap(int(np.searchsorted(self.slots, slot)), bin_, missing_left)
+            return rule
+        groups, feature = self.groups.of(rule.record), int(np.searchsorted(self.slots, slot))
+        if rule.right is None:
+            bin_, missing_left = groups.snap(feature, rule.bin, rule.missing_left)
+            return replace(rule, bin=bin_, missing_left=missing_left)
+        right, missing_left = groups.snap_set(feature, rule.right, rule.missing_left)
+        if not right.any():
+            raise RemoteProtocolError("a split names a set without sums")
+        return replace(rule, right=right, missing_left=missing_left)
 
     def smaller_children(self, nodes: np.ndarray, left: np.ndarray) -> dict[int, np.ndarray]:
         """`divide`, and of each pair the child to be summed: record id -> rows."""
@@ -163,6 +175,7 @@ class TreeFollower(Party):
     random_seed : of the secret feature order; None draws it from the system.
     min_rows_per_sum : no sum that it sends, and none that follows for a node's sibling, is over fewer rows (and more
         than none); 1 sends them all. See `vfltree.bin_groups`.
+    categories : lists behind the codes in `features`; None: all columns hold numbers.
     """
 
     setup_message = PassiveSetup
@@ -182,6 +195,7 @@ class TreeFollower(Party):
         n_jobs: int = 1,
         records: RecordTable | None = None,
         min_rows_per_sum: int = MIN_ROWS,
+        categories: Categories | None = None,
     ) -> None:
         self.name = name
         self._features = np.asarray(features, dtype=np.float64)
@@ -190,6 +204,7 @@ class TreeFollower(Party):
         self._seed = secrets.randbits(63) if random_seed is None else random_seed
         self._n_jobs = n_jobs
         self._min_rows = check_min_rows(min_rows_per_sum)
+        self._categories = Categories.none() if categories is None else categories
         self.records = RecordTable.empty() if records is None else records
         self._round: OpenNodes | None = None
         self._summer: Summer | None = None
@@ -208,6 +223,7 @@ class TreeFollower(Party):
             n_jobs=setup.n_jobs,
             records=decode_records(setup.records),
             min_rows_per_sum=setup.min_rows_per_sum,
+            categories=decode_categories(setup.categories),
         )
 
     @classmethod
@@ -235,27 +251,36 @@ class TreeFollower(Party):
         """SecureBoost, Algorithm 2, step of the owner: keep feature and threshold, tell which rows go left."""
         current = self._current_round(msg.round, msg.level)
         _check_candidates(msg, current.slots)
-        masks, records = [], []
-        for i, node in enumerate(msg.nodes.tolist()):
-            chosen = slice(msg.candidates[i], msg.candidates[i + 1])
-            columns = current.columns(node, msg.slots[chosen])
+        nodes, bounds = msg.nodes.tolist(), pairwise(msg.candidates.tolist())
+        columns_of = [
+            current.columns(node, msg.slots[start:stop])
+            for node, (start, stop) in zip(nodes, bounds, strict=True)
+        ]
+        sets = read_sets(msg, self._mapper.n_categories[np.concatenate([_NO_COLUMNS, *columns_of])])
+        masks, rules = [], []
+        for node, columns, start in zip(nodes, columns_of, msg.candidates.tolist(), strict=False):
             best = int(columns.argmin())  # equal gains: the lowest column of this party
-            column, bin_ = int(columns[best]), int(msg.bins[chosen][best])
-            missing_left = bool(msg.missing_left[chosen][best])
-            if not 0 <= bin_ < self._mapper.n_bins - 1:
-                raise RemoteProtocolError(f"a split names bin {bin_} of {self._mapper.n_bins - 1}")
+            at = start + best
+            rule = SplitRule(
+                node, int(columns[best]), int(msg.bins[at]), bool(msg.missing_left[at]), sets[at]
+            )
+            if rule.right is None and not 0 <= rule.bin < self._mapper.n_bins - 1:
+                raise RemoteProtocolError(f"a split names bin {rule.bin} of {self._mapper.n_bins - 1}")
             current.rows(node)  # refuses nodes that are not open
-            bin_, missing_left = current.snap(node, int(msg.slots[chosen][best]), bin_, missing_left)
-            masks.append(self._split(current, node, column, bin_, missing_left))
-            records.append((node, column, self._mapper.threshold(column, bin_), missing_left))
-        if records:
-            current.count_splits(msg.nodes.tolist())
-            self.records = self.records.append(*zip(*records, strict=True))
+            rule = current.snap(rule, int(msg.slots[at]))
+            masks.append(self._split(current, rule))
+            rules.append(rule)
+        if rules:
+            current.count_splits(nodes)
+        self.records = append_rules(self.records, rules, self._mapper)
         return SplitsRecorded(msg.round, msg.level, pack_masks(masks))
 
     def _bin_own(self) -> None:
-        self._mapper = BinMapper.from_data(self._features, self._max_bin, self._cuts)
-        self._binned = self._mapper.transform(self._features)
+        categories, features = self._categories.used(self._features)
+        sizes = categories.sizes(features.shape[1])
+        self._mapper = BinMapper.from_data(features, self._max_bin, self._cuts, sizes)
+        self._binned = self._mapper.transform(features)
+        self.records = RecordTable.empty(categories)
 
     def _find_trees(self, encryption: str) -> tuple[MergeTree, ...]:
         """Columns to be summed together; in the clear planning would cost more than it saves."""
@@ -304,6 +329,7 @@ class TreeFollower(Party):
             plan.n_values,
             sums,
             groups=np.packbits(np.array([node.borders for node in groups], dtype=np.bool_)),
+            n_categories=self._shown_categories(current),
         )
 
     def _group_bins(self, current: OpenRound, nodes: Sequence[int], counts: np.ndarray) -> list[BinGroups]:
@@ -314,14 +340,18 @@ class TreeFollower(Party):
             return [current.groups.open_roots(list(current.open_nodes), counts[0])]
         return current.groups.open_children(nodes, counts, current.open_nodes)
 
-    def _split(self, current: OpenNodes, node: int, column: int, bin_: int, missing_left: bool) -> np.ndarray:
+    def _shown_categories(self, current: OpenRound) -> np.ndarray:
+        """What the active party must know of the features of a round, told at its roots."""
+        shown = self._mapper.n_categories[current.feature_order[current.slots]].astype(np.uint8)
+        return shown if current.level == 0 and shown.any() else shown[:0]
+
+    def _split(self, current: OpenNodes, rule: SplitRule) -> np.ndarray:
         """Which rows of the node go left, bool."""
-        rows = current.rows(node)
-        if node in current.own_splits:
-            raise RemoteProtocolError(f"node {node} is split twice")
-        bins = self._binned[rows, column]
-        left = self._mapper.goes_left(bins, bin_, missing_left)
-        current.own_splits[node] = left
+        rows = current.rows(rule.record)
+        if rule.record in current.own_splits:
+            raise RemoteProtocolError(f"node {rule.record} is split twice")
+        left = rule.goes_left(self._mapper, self._binned[rows, rule.column])
+        current.own_splits[rule.record] = left
         return left
 
     # ---- prediction
@@ -331,7 +361,8 @@ class TreeFollower(Party):
         self._check_rows(msg.ids_digest, msg.n_rows)
         if self._answers is not None:
             raise RemoteProtocolError("these rows are being predicted already")
-        self._answers = RouteAnswers(self.records, self._features)
+        features = self.records.categories.recode(self._features, self._categories)
+        self._answers = RouteAnswers(self.records, features)
         return Joined(self._features.shape[1], 0)
 
     def on_route_rows(self, msg: RouteRows) -> RowsRouted:

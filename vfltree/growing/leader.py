@@ -9,12 +9,13 @@ from typing import Any, Protocol
 import numpy as np
 
 from vflcrypto import CryptoError, PrivateKey, obtain_keypair
-from vflparty import Leader, RemoteProtocolError
+from vflparty import Leader, Message, RemoteProtocolError
 from vflparty.party import Round
 
 from ..bin_groups import regroup, unpack_borders
 from ..bin_sums import expand_histograms, unpack_present
 from ..binning import MAX_BINS, BinMapper
+from ..categories import Categories
 from ..rows import rows_digest
 from ..sealing import Sealer
 from ..tree import RecordTable, heap_depth, record_parts
@@ -22,6 +23,7 @@ from .masks import unpack_masks
 from .messages import Histograms, Joined, RecordSplits, SplitsRecorded, no_bytes
 from .nodes import Division, Growing, Node, Split
 from .numbering import OWN
+from .rules import BY_SET, SplitRule, append_rules, pack_sets
 
 # A histogram holds 16 bytes a cell and node: a peer that claims more would take the memory of this process.
 MAX_CELLS = 1 << 22
@@ -73,6 +75,7 @@ class TreeLeader(Leader):
     settings : see the protocol's.
     ids : identifiers of the rows in order; None: rows are rows.
     cuts : bin borders per feature to use in place of quantiles.
+    categories : lists behind the codes in `features`; None: all columns hold numbers.
     random_seed : of whatever is drawn; None draws it from the system. It never reaches the cipher.
     private_key : to use in place of a fresh one.
     """
@@ -91,6 +94,7 @@ class TreeLeader(Leader):
         ids: Collection[Any] | None = None,
         ids_digest: bytes | None = None,
         cuts: Sequence[np.ndarray] | None = None,
+        categories: Categories | None = None,
         random_seed: int | None = None,
         private_key: PrivateKey | None = None,
     ) -> None:
@@ -99,6 +103,7 @@ class TreeLeader(Leader):
         self._growth = settings
         self._ids_digest = rows_digest(ids, len(self._features)) if ids_digest is None else ids_digest
         self._cuts = cuts
+        self._categories = Categories.none() if categories is None else categories
         self._rng = np.random.default_rng(random_seed)
         self._private_key = private_key
 
@@ -106,9 +111,11 @@ class TreeLeader(Leader):
 
     def _bin_own(self) -> None:
         with self.ledger.phase("binning"):
-            self._mapper = BinMapper.from_data(self._features, self._growth.max_bin, self._cuts)
-            self._binned = self._mapper.transform(self._features)
-        self._own_splits = RecordTable.empty()
+            categories, features = self._categories.used(self._features)
+            sizes = categories.sizes(features.shape[1])
+            self._mapper = BinMapper.from_data(features, self._growth.max_bin, self._cuts, sizes)
+            self._binned = self._mapper.transform(features)
+        self._own_splits = RecordTable.empty(categories)
 
     def _obtain_key(self) -> PrivateKey | None:
         """The key of this training; None without encryption."""
@@ -149,7 +156,7 @@ class TreeLeader(Leader):
         masks = self._divide_own(by_owner.pop(OWN, []))
         if by_owner:
             answers = yield {
-                self._passive[party - 1]: _record_splits(current.number, level, group)
+                self._passive[party - 1]: _record_splits(current, party, level, group)
                 for party, group in by_owner.items()
             }
             for party, group in by_owner.items():
@@ -162,15 +169,21 @@ class TreeLeader(Leader):
 
     def _divide_own(self, splits: list[Split]) -> dict[int, np.ndarray]:
         """Record id -> bool (rows of the node,), left; the rules go into the own table."""
-        masks, records = {}, []
+        masks, rules = {}, []
         for split in splits:
-            column, bin_, missing_left = int(split.slots[0]), int(split.bins[0]), bool(split.missing_left[0])
-            bins = self._binned[split.node.rows, column]
-            masks[split.node.record] = self._mapper.goes_left(bins, bin_, missing_left)
-            records.append((split.node.record, column, self._mapper.threshold(column, bin_), missing_left))
-        if records:
-            self._own_splits = self._own_splits.append(*zip(*records, strict=True))
+            rule = self._own_rule(split)
+            masks[rule.record] = rule.goes_left(self._mapper, self._binned[split.node.rows, rule.column])
+            rules.append(rule)
+        self._own_splits = append_rules(self._own_splits, rules, self._mapper)
         return masks
+
+    def _own_rule(self, split: Split) -> SplitRule:
+        """The first of equals: the lowest column."""
+        column, bin_ = int(split.slots[0]), int(split.bins[0])
+        right = None
+        if bin_ == BY_SET and split.right is not None:
+            right = split.right[0, : self._mapper.n_categories[column]]
+        return SplitRule(split.node.record, column, bin_, bool(split.missing_left[0]), right)
 
     @staticmethod
     def _read_masks(party: str, answer: SplitsRecorded, group: list[Split]) -> dict[int, np.ndarray]:
@@ -223,8 +236,12 @@ class TreeLeader(Leader):
         sources = np.arange(len(nodes)) if level else np.zeros(len(nodes), dtype=np.int64)
         foreign = []
         borders: list[np.ndarray | None] = []
+        if not level:
+            current.n_categories = [self._mapper.n_categories]
         for party in self._passive:
             n_features, n_bins = self._shapes[party]
+            if not level:
+                current.n_categories.append(np.zeros(n_features, dtype=np.int64))
             if party not in answers:  # nothing of it is summed
                 foreign.append(np.zeros((len(nodes), 0, n_bins, totals.shape[1]), dtype=np.int64))
                 borders.append(None)
@@ -232,6 +249,8 @@ class TreeLeader(Leader):
             if self._shown is not None:
                 n_features = len(self._shown[1 + self._passive.index(party)])
             shape = (int(sources.max()) + 1, n_features, n_bins)
+            if not level:
+                self._read_categories(current, party, answers[party])
             opened = self._read_histograms(current, level, party, answers, shape, totals, sources, outputs)
             foreign.append(opened[0])
             borders.append(opened[1])
@@ -288,6 +307,21 @@ class TreeLeader(Leader):
             raise ValueError("sums of a node's bins exceed the node's own")
         return histograms
 
+    def _read_categories(self, current: Growing, party: str, answer: Message) -> None:
+        """Note how many categories each feature has that a party shows at its roots; 0 for the others."""
+        assert isinstance(answer, Histograms)
+        n_features, n_bins = self._shapes[party]
+        shown = np.arange(n_features)
+        if self._shown is not None:
+            shown = self._shown[1 + self._passive.index(party)]
+        given = answer.n_categories
+        if given.shape not in ((0,), shown.shape) or given.max(initial=0) >= n_bins:
+            raise RemoteProtocolError(
+                f"numbers of categories do not fit {len(shown)} features of {n_bins} bins", party
+            )
+        if given.size:
+            current.n_categories[-1][shown] = given
+
     def _take_siblings(self, current: Growing, level: int, divisions: list[Division]) -> None:
         """Histograms of the larger children: the parent's less the smaller child's. The parent's are let go."""
         for division in divisions:
@@ -318,13 +352,14 @@ def check_place(answer: Placed, number: int, level: int, party: str) -> None:
         )
 
 
-def _record_splits(number: int, level: int, group: list[Split]) -> RecordSplits:
+def _record_splits(current: Growing, party: int, level: int, group: list[Split]) -> RecordSplits:
     return RecordSplits(
-        round=number,
+        round=current.number,
         level=level,
         nodes=np.array([split.node.record for split in group], dtype=np.int64),
         candidates=np.concatenate([[0], np.cumsum([len(split.slots) for split in group])]).astype(np.int32),
         slots=np.concatenate([split.slots for split in group]).astype(np.int32),
         bins=np.concatenate([split.bins for split in group]).astype(np.int32),
         missing_left=np.concatenate([split.missing_left for split in group]),
+        sets=pack_sets(group, current.n_categories[party]),
     )

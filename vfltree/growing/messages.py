@@ -21,6 +21,15 @@ def no_bytes() -> NDArray[np.uint8]:
 
 
 @dataclass(frozen=True)
+class CategoryLists(Message):
+    """What the codes of a party's categorical columns stand for, for the party itself: `vfltree.categories`."""
+
+    columns: NDArray[np.int32]  # int32 (n_lists,), ascending
+    sizes: NDArray[np.int32]  # int32 (n_lists,)
+    keys: tuple[str, ...]  # list after list
+
+
+@dataclass(frozen=True)
 class PassiveSetup(Message):
     """To a passive party's own seat; never crosses to another party."""
 
@@ -34,6 +43,7 @@ class PassiveSetup(Message):
     n_jobs: int
     records: bytes  # an encoded Records, to predict; empty to train
     min_rows_per_sum: int = MIN_ROWS  # see `vfltree.bin_groups`
+    categories: bytes = b""  # an encoded CategoryLists of `features`; empty: all columns hold numbers
 
 
 @dataclass(frozen=True)
@@ -69,6 +79,8 @@ class Histograms(Message):
     sums: bytes  # sealed: compressed, freshly blinded ciphertexts; or int64 (n_values, 2, n_outputs) in the clear
     # uint8, packed bits (n_nodes, n_features, n_bins): bins that stand for a group; empty: every bin is a group.
     groups: NDArray[np.uint8] = field(default_factory=no_bytes)
+    # uint8 (n_features,): categories of each feature, 0 for numbers. At level 0 only; empty where all hold numbers.
+    n_categories: NDArray[np.uint8] = field(default_factory=no_bytes)
 
 
 @dataclass(frozen=True)
@@ -80,8 +92,10 @@ class RecordSplits(Message, answer="SplitsRecorded"):
     nodes: NDArray[np.int64]  # int64 (n_splits,): record ids
     candidates: NDArray[np.int32]  # int32 (n_splits + 1,): bounds in the three arrays below
     slots: NDArray[np.int32]  # int32: numbers in the secret order of all features
-    bins: NDArray[np.int32]  # int32: the split is "bin <= this one goes left"
+    bins: NDArray[np.int32]  # int32: the split is "bin <= this one goes left"; -1: a set of categories
     missing_left: NDArray[np.bool_]  # bool
+    # uint8, packed bits: for each candidate of bin -1 a mask over its feature's categories, 1 for right.
+    sets: NDArray[np.uint8] = field(default_factory=no_bytes)
 
 
 @dataclass(frozen=True)
@@ -136,10 +150,13 @@ class Records(Message):
 
     ids: NDArray[np.int64]  # (n_records,), ascending
     columns: NDArray[np.int32]
-    thresholds: NDArray[np.float64]
+    thresholds: NDArray[np.float64]  # NaN where a set of categories takes its place
     missing_left: NDArray[np.bool_]
     # float64 (n_records,): the largest value of a training row that goes left, to round thresholds by; or empty.
     lower: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    # uint8 (n_records, n_set_bytes): packed bits, the codes that go right; empty: all splits are by thresholds.
+    right: NDArray[np.uint8] = field(default_factory=no_bytes)
+    categories: bytes = b""  # an encoded CategoryLists; empty: all columns hold numbers
 
 
 @dataclass(frozen=True)
@@ -169,6 +186,7 @@ class PredictionSetup(Message):
     passive_parties: tuple[str, ...]  # in training order
     present_parties: tuple[str, ...]  # those of them that have a seat
     model: bytes  # an encoded ActiveResult
+    categories: bytes = b""  # as in PassiveSetup
 
 
 @dataclass(frozen=True)

@@ -2,22 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from vflparty import codec
 
+from ..categories import Categories
 from ..tree import RecordTable, Tree
-from .messages import ActiveResult, Records
+from .messages import ActiveResult, CategoryLists, Records
 
 _TREE_ARRAYS = ("node", "owner", "left", "right", "value", "gain", "cover")
+
+
+def encode_categories(categories: Categories) -> bytes:
+    """Lists as a setup message or a lookup table carries them; none are empty bytes."""
+    return codec.encode(CategoryLists(*categories.to_arrays())) if categories.lists else b""
+
+
+def decode_categories(data: bytes) -> Categories:
+    if not data:
+        return Categories.none()
+    message = codec.decode(data, (CategoryLists,))
+    assert isinstance(message, CategoryLists)
+    return Categories.from_arrays(message.columns.tolist(), message.sizes.tolist(), message.keys)
 
 
 def records_message(table: RecordTable, features: np.ndarray | None = None) -> Records:
     """features : the rows that were trained on, float64 (n_rows, n_features): the message then tells `lower`."""
     lower = np.zeros(0) if features is None else values_below(table, features)
-    return Records(table.ids, table.columns, table.thresholds, table.missing_left, lower=lower)
+    return Records(
+        table.ids, table.columns, table.thresholds, table.missing_left, lower, table.right,
+        encode_categories(table.categories),
+    )  # fmt: skip
 
 
 def values_below(table: RecordTable, features: np.ndarray) -> np.ndarray:
@@ -36,8 +53,11 @@ def values_below(table: RecordTable, features: np.ndarray) -> np.ndarray:
 
 
 def record_table(message: Records) -> RecordTable:
-    none = np.zeros((len(message.ids), 0), np.uint8)
-    return RecordTable(message.ids, message.columns, message.thresholds, message.missing_left, none)
+    right = message.right if message.right.size else np.zeros((len(message.ids), 0), np.uint8)
+    return RecordTable(
+        message.ids, message.columns, message.thresholds, message.missing_left, right,
+        decode_categories(message.categories),
+    )  # fmt: skip
 
 
 def decode_records(data: bytes) -> RecordTable:
@@ -47,6 +67,15 @@ def decode_records(data: bytes) -> RecordTable:
     message = codec.decode(data, (Records,), fill=True)
     assert isinstance(message, Records)
     return record_table(message)
+
+
+def categorical_columns(
+    parties: Sequence[str], active: ActiveResult, passive: Mapping[str, Records]
+) -> dict[str, list[int]]:
+    """Party -> its columns of categories, where its half is at hand; the first party is the active one."""
+    tables = {parties[0]: decode_records(active.records)}
+    tables |= {party: record_table(records) for party, records in passive.items()}
+    return {party: list(table.categories.lists) for party, table in tables.items()}
 
 
 def active_result(

@@ -40,6 +40,9 @@ class Split:
     slots: np.ndarray  # int64 (n_candidates,), ascending
     bins: np.ndarray  # int32 (n_candidates,)
     missing_left: np.ndarray  # bool (n_candidates,)
+    right: np.ndarray | None = (
+        None  # bool (n_candidates, n_categories); None where the party has no categories
+    )
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,9 @@ class Growing(Protocol):
     """Trees that grow together, level by level: a round of boosting, or some trees of a forest."""
 
     number: int  # of the round
+    n_categories: list[
+        np.ndarray
+    ]  # per party int64 (n_features,), 0 for numbers; set with the first histograms
 
     def choose_splits(self, nodes: list[Node]) -> list[Split]:
         """The best split of each node over the bins of every party; nodes without one become leaves."""

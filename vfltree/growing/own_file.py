@@ -11,11 +11,12 @@ import numpy as np
 from vflparty import DamagedFileError, codec
 from vflparty.modelfile import FilePath
 
-from ..blocks import Block, make_block, match_columns
+from ..blocks import Block, check_kinds, make_block, match_columns
+from ..coding import columns_there
 from ..halves import Half, checked_list
 from .checks import check_table
 from .messages import ActiveResult, PassiveSetup, PredictionSetup, Records
-from .models import record_table
+from .models import decode_records, encode_categories, record_table
 
 
 def passive_setup(file: FilePath, X: Any, ids: Collection[Any] | None = None) -> PassiveSetup:
@@ -30,10 +31,11 @@ def passive_setup(file: FilePath, X: Any, ids: Collection[Any] | None = None) ->
     half = Half.read(file, active=False)
     assert isinstance(half.message, Records)
     try:
-        check_table(record_table(half.message), half.n_features)
+        table = record_table(half.message)
+        check_table(table, half.n_features)
     except ValueError as error:
         raise DamagedFileError(str(error), file) from error
-    block = own_block(half.party, X, half.names, half.n_features, ids)
+    block = own_block(half.party, X, half.names, half.n_features, ids, list(table.categories.lists))
     return PassiveSetup(
         party=half.party,
         features=block.values,
@@ -44,6 +46,7 @@ def passive_setup(file: FilePath, X: Any, ids: Collection[Any] | None = None) ->
         random_seed=0,
         n_jobs=1,
         records=codec.encode(half.message),
+        categories=encode_categories(block.categories),
     )
 
 
@@ -54,7 +57,8 @@ def prediction_setup(file: FilePath, X: Any, ids: Collection[Any] | None = None)
     """
     half = Half.read(file, active=True)
     assert isinstance(half.message, ActiveResult) and half.extra is not None
-    block = own_block(half.party, X, half.names, half.n_features, ids)
+    categorical = list(decode_records(half.message.records).categories.lists)
+    block = own_block(half.party, X, half.names, half.n_features, ids, categorical)
     passive = (checked_list(half.extra, "parties", str, None) or ("",))[1:]
     return PredictionSetup(
         party=half.party,
@@ -63,19 +67,28 @@ def prediction_setup(file: FilePath, X: Any, ids: Collection[Any] | None = None)
         passive_parties=passive,
         present_parties=passive,
         model=codec.encode(half.message),
+        categories=encode_categories(block.categories),
     )
 
 
 def own_block(
-    party: str, X: Any, names: tuple[str, ...] | None, n_features: int, ids: Collection[Any] | None = None
+    party: str,
+    X: Any,
+    names: tuple[str, ...] | None,
+    n_features: int,
+    ids: Collection[Any] | None = None,
+    categorical: Collection[int] = (),
 ) -> Block:
-    """A party's rows, columns as in training."""
-    block = make_block(party, X, None if ids is None else len(ids))
+    """A party's rows, columns as in training. categorical : columns that held categories there."""
+    there = columns_there(X, list(categorical), names)
+    block = make_block(party, X, None if ids is None else len(ids), there)
     if ids is not None:
         if len(ids) != block.n_rows:
             raise ValueError(f"party {party!r}: {len(ids)} row IDs for {block.n_rows} rows")
         block = replace(block, ids=_vector(ids))
-    return match_columns(block, names, n_features)
+    matched = match_columns(block, names, n_features)
+    check_kinds(matched, categorical)
+    return matched
 
 
 def _vector(ids: Collection[Any]) -> np.ndarray:

@@ -10,10 +10,11 @@ import numpy as np
 from vflparty import Conversation, Leader, codec, to_all
 from vflparty.modelfile import FilePath
 
+from ..categories import Categories
 from ..tree import Router, sum_leaves
 from .masks import unpack_masks
 from .messages import ActiveResult, JoinPrediction, Predicted, PredictionSetup, RouteRows, RowsRouted
-from .models import decode_records, result_trees
+from .models import decode_categories, decode_records, result_trees
 from .numbering import OWN
 
 
@@ -35,13 +36,15 @@ class ActivePredictor(Leader):
         passive_parties: tuple[str, ...],
         present_parties: tuple[str, ...] | None = None,
         ids_digest: bytes,
+        categories: Categories | None = None,
     ) -> None:
-        self._features, self._ids_digest = features, ids_digest
+        self._own_splits = decode_records(model.records)
+        given = Categories.none() if categories is None else categories
+        self._features, self._ids_digest = self._own_splits.categories.recode(features, given), ids_digest
         self._parties = passive_parties
         self._present = passive_parties if present_parties is None else present_parties
         self._base_score = model.base_score
         self._trees = result_trees(model)
-        self._own_splits = decode_records(model.records)
 
     @classmethod
     def from_setup(cls, setup: PredictionSetup) -> ActivePredictor:
@@ -53,6 +56,7 @@ class ActivePredictor(Leader):
             passive_parties=setup.passive_parties,
             present_parties=setup.present_parties,
             ids_digest=setup.ids_digest,
+            categories=decode_categories(setup.categories),
         )
 
     @classmethod

@@ -12,9 +12,11 @@ from vflcrypto import PrivateKey
 from vflparty import Conversation, to_all
 from vflparty.party import Round
 
+from ..categories import Categories
+from ..category_splits import CategoryRules
 from ..growing.leader import SumLimits, TreeLeader
 from ..growing.masks import pack_masks
-from ..growing.models import active_result
+from ..growing.models import active_result, decode_categories
 from ..growing.nodes import Division, Node
 from ..label_privacy import randomize_labels
 from ..losses import LeafLoss, Scores, fraction_bits_for
@@ -50,6 +52,7 @@ class ActiveParty(TreeLeader):
     weights : float64 (n_rows,), positive; None: all one.
     ids : identifiers of the rows in order; None: rows are rows.
     cuts : bin borders per feature to use in place of quantiles.
+    categories : lists behind the codes in `features`; None: all columns hold numbers.
     random_seed : of row sampling; None draws it from the system. It never reaches the cipher.
     private_key : to use in place of a fresh one.
     """
@@ -70,6 +73,7 @@ class ActiveParty(TreeLeader):
         ids: Collection[Any] | None = None,
         ids_digest: bytes | None = None,
         cuts: Sequence[np.ndarray] | None = None,
+        categories: Categories | None = None,
         random_seed: int | None = None,
         private_key: PrivateKey | None = None,
     ) -> None:
@@ -80,6 +84,7 @@ class ActiveParty(TreeLeader):
             ids=ids,
             ids_digest=ids_digest,
             cuts=cuts,
+            categories=categories,
             random_seed=random_seed,
             private_key=private_key,
         )
@@ -96,6 +101,7 @@ class ActiveParty(TreeLeader):
             settings.reg_lambda, settings.reg_alpha, settings.gamma, settings.min_child_weight,
             settings.max_delta_step,
         )  # fmt: skip
+        self._category_rules = CategoryRules(settings.max_cat_to_onehot, settings.max_cat_threshold)
         self._fraction_bits = fraction_bits_for(len(self._features))
         self._limits = SumLimits(len(self._features) << self._fraction_bits, never_negative=(1,))
 
@@ -109,6 +115,7 @@ class ActiveParty(TreeLeader):
             weights=setup.weights if len(setup.weights) else None,
             ids_digest=setup.ids_digest,
             cuts=setup.cuts,
+            categories=decode_categories(setup.categories),
             random_seed=setup.random_seed,
         )
 
@@ -163,7 +170,7 @@ class ActiveParty(TreeLeader):
             quantized = sample.quantize(g, h, self._fraction_bits)
         current = BoostRound(
             number, quantized, sample.mask(len(raw)), raw, self._rules, self._settings.learning_rate,
-            self._columns, self._refit(raw), make_order(self._settings),
+            self._category_rules, self._columns, self._refit(raw), make_order(self._settings),
         )  # fmt: skip
         return current, sample.rows
 

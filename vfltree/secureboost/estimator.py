@@ -16,6 +16,7 @@ from ..bin_groups import MIN_ROWS
 from ..blocks import Block
 from ..callables import name_of
 from ..federated import FederatedTrees
+from ..growing.models import categorical_columns, encode_categories
 from ..losses import POISSON_DELTA_STEP
 from .active import ActiveParty
 from .cost import estimate
@@ -35,6 +36,7 @@ class _SecureBoost(ExportedToXGBoost, FederatedTrees):
 
     _file_kind = FILE_KIND
     _passive_party = PassiveParty
+    _splits_categories = True
 
     def __init__(
         self,
@@ -62,6 +64,9 @@ class _SecureBoost(ExportedToXGBoost, FederatedTrees):
         quantile_alpha: float | Sequence[float] = 0.5,
         huber_slope: float = 1.0,
         class_weight: Mapping[Any, float] | str | None = None,
+        categorical_features: Any = None,
+        max_cat_to_onehot: int = 4,
+        max_cat_threshold: int = 64,
         partition: Mapping[str, Any] | None = None,
         min_rows_per_sum: int = MIN_ROWS,
         first_tree: str = "all",
@@ -98,6 +103,9 @@ class _SecureBoost(ExportedToXGBoost, FederatedTrees):
         self.quantile_alpha = quantile_alpha
         self.huber_slope = huber_slope
         self.class_weight = class_weight
+        self.categorical_features = categorical_features
+        self.max_cat_to_onehot = max_cat_to_onehot
+        self.max_cat_threshold = max_cat_threshold
         self.partition = partition
         self.min_rows_per_sum = min_rows_per_sum
         self.first_tree = first_tree
@@ -189,6 +197,7 @@ class _SecureBoost(ExportedToXGBoost, FederatedTrees):
             settings_json=settings.to_json(),
             cuts=self._cuts_of(active),
             random_seed=seeds[0],
+            categories=encode_categories(active.categories),
         )
         unit = "tree" if settings.n_outputs == 1 else "round"
         result = self._lead_training(ActiveParty, setup, passive, seeds[1:], settings, unit)
@@ -197,6 +206,7 @@ class _SecureBoost(ExportedToXGBoost, FederatedTrees):
     def _keep_model(self, active: Any, passive: dict[str, Any]) -> None:
         super()._keep_model(active, passive)
         self.base_score_ = active.base_score
+        self._categorical = categorical_columns(self.parties_, active, passive)
 
 
 _SHARED_PARAMETERS = [
@@ -220,6 +230,8 @@ _SHARED_PARAMETERS = [
     "scale_pos_weight",
     "base_score",
     "huber_slope",
+    "max_cat_to_onehot",
+    "max_cat_threshold",
     "encryption",
     "key_bits",
     "first_tree",
@@ -242,6 +254,8 @@ class SecureBoostClassifier(ClassifierMixin, _SecureBoost):
         gradients and, with more weight, `other_rate` of all rows from the rest. Shows which rows have large gradients.
     max_delta_step : bound of leaves before the learning rate; None: 0.7 for "count:poisson", else none (0).
     grow_policy : "depthwise", or "lossguide" with `max_leaves`; `max_depth` bounds both, and 0 (no bound) is refused.
+    categorical_features : columns of categories besides those of pandas' dtype "category": names, numbers or a mask, or
+        a dict party -> columns. At most 255 categories a column; a value not seen in training counts as missing.
     partition : dict party name -> columns; the first party is active. None: two parties, half the columns each.
     min_rows_per_sum : policy of every passive party: it merges bins until each sum it sends, and each that follows for
         a sibling, is over 0 or at least so many rows; nodes of less than twice that are split by the active party's

@@ -71,6 +71,7 @@ class ActiveSetup(Message):
     settings_json: str
     cuts: tuple[NDArray[np.float64], ...] | None  # float64 (n_cuts,) a feature; None: quantiles
     random_seed: int
+    categories: bytes = b""  # as in PassiveSetup
 
 
 @dataclass(frozen=True)

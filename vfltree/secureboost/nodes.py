@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..category_splits import CategoryRules, best_mixed_splits
 from ..growing.nodes import Division, Node, Split
 from ..growing.numbering import child_ids, round_trees
 from ..histogram import build_histograms
 from ..losses import Quantized
-from ..splitting import BestSplits, SplitRules, best_splits, choose, leaf_values
+from ..splitting import BestSplits, SplitRules, choose, leaf_values
 from ..tree import Tree, TreeBuilder, heap_depth, record_id, record_parts
 from .order import LevelOrder, Order
 from .sampling import ColumnSample
@@ -39,13 +40,16 @@ class BoostRound:
         raw: np.ndarray,
         rules: SplitRules,
         learning_rate: float,
+        category_rules: CategoryRules,
         columns: ColumnSample | None = None,
         refit: Refit | None = None,
         order: Order | None = None,
     ) -> None:
         self.number, self.quantized, self.sampled = number, quantized, sampled
         self._raw, self._rules, self._learning_rate = raw, rules, learning_rate
+        self._category_rules = category_rules
         self._columns, self._refit, self._order = columns, refit, order or LevelOrder(0)
+        self.n_categories: list[np.ndarray] = []
 
     @property
     def sampled_gradients(self) -> tuple[np.ndarray, np.ndarray]:
@@ -148,11 +152,16 @@ class BoostRound:
         bests: list[BestSplits] = []
         for party, of_party in enumerate(zip(*(node.histograms for node in nodes), strict=True)):
             sums = np.stack(of_party)
+            n_categories = self.n_categories[party]
             if self._columns is not None:
                 sums = sums[:, self._columns.places(depth, party)]
+                n_categories = n_categories[self._columns.at(depth)[party]]
             bests.append(
-                best_splits(sums[..., 0], sums[..., 1], totals[:, 0], totals[:, 1], *units, self._rules)
-            )
+                best_mixed_splits(
+                    sums[..., 0], sums[..., 1], totals[:, 0], totals[:, 1], *units, self._rules, n_categories,
+                    self._category_rules,
+                )
+            )  # fmt: skip
         choice = choose(bests, self._rules)
         splits = []
         for i, node in enumerate(nodes):
@@ -160,10 +169,12 @@ class BoostRound:
             if party < 0:
                 self.make_leaf(node)
                 continue
-            bins, missing_left = bests[party].bin[i, slots], bests[party].missing_left[i, slots]
+            best = bests[party]
+            chosen = best.bin[i, slots], best.missing_left[i, slots]
+            right = None if best.right is None else best.right[i, slots]
             if self._columns is not None:
                 slots = self._columns.at(depth)[party][slots].astype(np.int64)
-            splits.append(Split(node, party, float(choice.gain[i]), slots, bins, missing_left))
+            splits.append(Split(node, party, float(choice.gain[i]), slots, *chosen, right))
         return splits
 
     @staticmethod

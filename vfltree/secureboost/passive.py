@@ -11,7 +11,7 @@ from vflparty import Message, RemoteProtocolError
 from ..growing.follower import OpenRound, TreeFollower
 from ..growing.numbering import MAX_DEPTH, MAX_TREES, round_trees
 from ..sealing import PairLayout, make_summer
-from ..tree import RecordTable, heap_depth, record_id, record_parts
+from ..tree import heap_depth, record_id, record_parts
 from .messages import (
     GradientsForRound,
     Histograms,
@@ -68,7 +68,7 @@ class PassiveParty(TreeFollower):
         )
         self._bin_own()
         self._trees = self._find_trees(msg.encryption)
-        self._agreed, self.records, self._next_round = msg, RecordTable.empty(), msg.first_round
+        self._agreed, self._next_round = msg, msg.first_round
         return Joined(self._features.shape[1], self._mapper.n_bins)
 
     def on_gradients_for_round(self, msg: GradientsForRound) -> Histograms:

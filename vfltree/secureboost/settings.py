@@ -45,6 +45,8 @@ class BoostSettings:
     max_leaves: int = 0
     scale_pos_weight: float = 1.0
     base_score: float | None = None
+    max_cat_to_onehot: int = 4
+    max_cat_threshold: int = 64
     encryption: str = "paillier"
     key_bits: int = 3072
     allow_weak_key: bool = False
@@ -152,5 +154,7 @@ _RANGES: dict[str, tuple[type, float, float, bool]] = {
     "max_leaves": (numbers.Integral, 0, np.inf, False),
     "scale_pos_weight": (numbers.Real, 0, np.inf, True),
     "huber_slope": (numbers.Real, 0, np.inf, True),
+    "max_cat_to_onehot": (numbers.Integral, 1, np.inf, False),
+    "max_cat_threshold": (numbers.Integral, 1, np.inf, False),
     "key_bits": (numbers.Integral, 16, 8192, False),
 }
