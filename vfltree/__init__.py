@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from .exceptions import NotEncryptedWarning, RowsLeftOutWarning
 
 if TYPE_CHECKING:
+    from .forest.estimator import SecureForestClassifier, SecureForestRegressor
     from .linear.logistic import SecureLogisticRegression
     from .linear.regression import SecureLinearRegression, SecurePoissonRegression
     from .saving import load, load_active
@@ -27,6 +28,8 @@ __all__ = [
     "RowsLeftOutWarning",
     "SecureBoostClassifier",
     "SecureBoostRegressor",
+    "SecureForestClassifier",
+    "SecureForestRegressor",
     "SecureLinearRegression",
     "SecureLogisticRegression",
     "SecurePoissonRegression",
@@ -38,6 +41,8 @@ __all__ = [
 _ON_FIRST_USE = {
     "SecureBoostClassifier": "secureboost.estimator",
     "SecureBoostRegressor": "secureboost.estimator",
+    "SecureForestClassifier": "forest.estimator",
+    "SecureForestRegressor": "forest.estimator",
     "SecureLinearRegression": "linear.regression",
     "SecureLogisticRegression": "linear.logistic",
     "SecurePoissonRegression": "linear.regression",

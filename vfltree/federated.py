@@ -55,6 +55,7 @@ class FederatedTrees(SavedByParty, Inspected, PartitionedEstimator):
     """What estimators of trees share. `__init__` of a subclass only stores; everything is checked in `fit`."""
 
     _passive_party: ClassVar[type[Party]]  # who sits at a passive party's seat
+    _in_the_clear: ClassVar[str] = "gradients in the clear and can read labels from them"
     max_bin: int
     min_rows_per_sum: int = 1
     allow_weak_key: bool
@@ -94,7 +95,7 @@ class FederatedTrees(SavedByParty, Inspected, PartitionedEstimator):
         """Warnings name the line that fits."""
         if settings.encryption == "none":
             warnings.warn(
-                'encryption="none": passive parties receive gradients in the clear and can read labels from them',
+                f'encryption="none": passive parties receive {self._in_the_clear}',
                 NotEncryptedWarning,
                 stacklevel=outside_level(),
             )

@@ -18,6 +18,7 @@ from ..callables import name_of
 from ..federated import FederatedTrees
 from ..growing.models import categorical_columns, encode_categories
 from ..losses import POISSON_DELTA_STEP
+from ..weights import weighted_rows
 from .active import ActiveParty
 from .cost import estimate
 from .export import ExportedToXGBoost
@@ -26,7 +27,6 @@ from .messages import ActiveSetup
 from .objectives import check_objective, predictions
 from .passive import PassiveParty
 from .settings import BoostSettings
-from .weights import weighted_rows
 
 LARGEST_TARGET = 1e150  # its square is a double, and so are sums of squares
 

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight
 
-from ..blocks import Block
+from .blocks import Block
 
 # Weights are float32 in the losses, as in XGBoost.
 SMALLEST_WEIGHT, LARGEST_WEIGHT_SUM = float(np.finfo(np.float32).tiny), float(np.finfo(np.float32).max)

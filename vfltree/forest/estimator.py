@@ -1,0 +1,404 @@
+"""`SecureForestClassifier` and `SecureForestRegressor`: seat the parties, let them talk, gather the model."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+
+from vflcrypto import kernels
+from vflparty import codec
+
+from ..base import party_seeds
+from ..blocks import Block
+from ..federated import FederatedTrees
+from ..growing.numbering import MAX_DEPTH
+from ..weights import weighted_rows
+from .active import ForestActive
+from .files import FILE_KIND
+from .messages import ActiveResult, ForestResult, ForestSetup
+from .passive import ForestPassive
+from .settings import ForestSettings
+
+LARGEST_TARGET = 1e150  # its square is a double, and so are sums of squares
+CLASS_WEIGHTS = ("balanced", "balanced_subsample")
+
+
+class _SecureForest(FederatedTrees):
+    """What both estimators share. `__init__` only stores; everything is checked in `fit`, before a key is made."""
+
+    _file_kind = FILE_KIND
+    _passive_party = ForestPassive
+    _in_the_clear = "the targets, so the labels, in the clear"
+    class_weight: Any = None
+
+    def __init__(
+        self,
+        n_estimators: int,
+        criterion: str,
+        max_depth: int | None,
+        min_samples_split: int | float,
+        min_samples_leaf: int | float,
+        min_weight_fraction_leaf: float,
+        max_features: str | int | float | None,
+        min_impurity_decrease: float,
+        bootstrap: bool,
+        oob_score: bool | Callable[..., float],
+        max_samples: int | float | None,
+        max_bin: int,
+        partition: Mapping[str, Any] | None,
+        encryption: str,
+        key_bits: int,
+        allow_weak_key: bool,
+        network: str,
+        timeout: float,
+        n_jobs: int | None,
+        random_state: Any,
+        verbose: int,
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.criterion = criterion
+        self.max_depth = max_depth
+        self.min_samples_split = min_samples_split
+        self.min_samples_leaf = min_samples_leaf
+        self.min_weight_fraction_leaf = min_weight_fraction_leaf
+        self.max_features = max_features
+        self.min_impurity_decrease = min_impurity_decrease
+        self.bootstrap = bootstrap
+        self.oob_score = oob_score
+        self.max_samples = max_samples
+        self.max_bin = max_bin
+        self.partition = partition
+        self.encryption = encryption
+        self.key_bits = key_bits
+        self.allow_weak_key = allow_weak_key
+        self.network = network
+        self.timeout = timeout
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # ---- training
+
+    def _encode(self, y: np.ndarray) -> tuple[np.ndarray, ForestSettings]:
+        """Targets in float64, and the settings."""
+        raise NotImplementedError
+
+    def _settings(self, n_classes: int) -> ForestSettings:
+        self._check_seating()
+        if not (isinstance(self.oob_score, bool) or callable(self.oob_score)):
+            raise TypeError(f"oob_score must be True, False or a function, got {self.oob_score!r}")
+        own = {name: getattr(self, name) for name in _SHARED_PARAMETERS}
+        return ForestSettings(
+            **own,
+            max_depth=MAX_DEPTH if self.max_depth is None else self.max_depth,
+            n_classes=n_classes,
+            balanced_subsample=self.class_weight == "balanced_subsample",
+            out_of_bag=bool(self.oob_score),
+            n_jobs=kernels.thread_count(self.n_jobs),
+        )
+
+    def _factors_of_classes(self, y: np.ndarray) -> np.ndarray:
+        """What sums of each class are multiplied by, float64 (n_classes,); empty for all one."""
+        return np.zeros(0)
+
+    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        """Check, seat, train, gather."""
+        self._settings(1)  # parameters first: the cheapest check
+        for name in ("oob_score_", "oob_decision_function_", "oob_prediction_"):
+            self.__dict__.pop(name, None)
+        blocks, y = self._begin_fit(X, y)
+        n_rows = len(y)
+        used = np.ones(n_rows, dtype=np.bool_)
+        if sample_weight is not None:
+            used = np.asarray(sample_weight, dtype=np.float64) != 0
+        blocks, y, weights = weighted_rows(blocks, y, sample_weight)
+        targets, settings = self._encode(y)
+        settings.n_draws(len(y))
+        self._warn_of_keys(settings)
+        out_of_bag = self._train(blocks, targets, weights, self._factors_of_classes(y), settings)
+        if settings.out_of_bag:
+            full = np.full((n_rows, out_of_bag.shape[1]), np.nan)
+            full[used] = out_of_bag
+            self._keep_out_of_bag(full, used, y)
+        return self
+
+    def _train(
+        self,
+        blocks: dict[str, Block],
+        targets: np.ndarray,
+        weights: np.ndarray | None,
+        class_weights: np.ndarray,
+        settings: ForestSettings,
+    ) -> np.ndarray:
+        """Keeps the model; returns what trees say of rows they did not draw, (n_rows, n_values)."""
+        active, *passive = blocks.values()
+        seeds = party_seeds(self.random_state, len(blocks))
+        setup = ForestSetup(
+            party=active.party,
+            features=active.values,
+            targets=targets,
+            weights=np.zeros(0) if weights is None else weights,
+            class_weights=class_weights,
+            ids_digest=active.ids_digest,
+            passive_parties=tuple(block.party for block in passive),
+            settings_json=settings.to_json(),
+            cuts=self._cuts_of(active),
+            random_seed=seeds[0],
+        )
+        result, tables = self._lead_training(ForestActive, setup, passive, seeds[1:], settings, "tree")
+        assert isinstance(result, ForestResult)
+        self._keep_model(codec.decode(result.model, (ActiveResult,)), tables)
+        return result.out_of_bag
+
+    def _keep_out_of_bag(self, values: np.ndarray, used: np.ndarray, y: np.ndarray) -> None:
+        """Set `oob_score_` and what it is of. values : (n_rows, n_values), NaN where no tree can say; y : of `used`."""
+        raise NotImplementedError
+
+    def _out_of_bag_score(self, y: np.ndarray, predicted: np.ndarray, default: Callable[..., Any]) -> float:
+        if not len(y):
+            raise ValueError(
+                "every tree drew every row, so there is no out-of-bag score: more rows or trees are needed"
+            )
+        scorer = self.oob_score if callable(self.oob_score) else default
+        return float(scorer(y, predicted))
+
+    # ---- prediction
+
+    def _means(self, X: Any) -> np.ndarray:
+        """Mean leaf values over the trees, (n_rows, n_values)."""
+        raw = self._predict(X).raw_scores
+        return raw / len(self._active_model.sizes)
+
+
+_SHARED_PARAMETERS = [
+    "n_estimators",
+    "criterion",
+    "min_samples_split",
+    "min_samples_leaf",
+    "min_weight_fraction_leaf",
+    "max_features",
+    "min_impurity_decrease",
+    "bootstrap",
+    "max_samples",
+    "max_bin",
+    "encryption",
+    "key_bits",
+    "allow_weak_key",
+]
+
+
+def _warn_of_missing_out_of_bag(n_missing: int) -> None:
+    if n_missing:
+        warnings.warn(
+            f"{n_missing} rows have no out-of-bag prediction: every tree drew them; more trees are needed",
+            stacklevel=5,
+        )
+
+
+class SecureForestClassifier(ClassifierMixin, _SecureForest):
+    """Federated random forest for two or more classes; labels stay with the active (first) party.
+
+    Bit for bit the same trees with and without encryption. Parameters carry scikit-learn's names; those of our own, and
+    what differs:
+
+    max_depth : 10; None grows until leaves are pure, to 30 at most. Deep trees show passive parties more of the labels.
+    min_samples_split, min_samples_leaf : count a row as often as its tree drew it.
+    max_features : drawn anew at every node over the features of all parties, by number and not by name.
+    oob_score : True or a function; rows that a tree did not draw then travel down with it (see `vfltree.forest`).
+    class_weight : dict label -> factor > 0, "balanced" or "balanced_subsample". Applied to opened sums by the active
+        party: nothing of it leaves, and draws do not depend on it.
+    max_bin : bins per feature (quantiles), for missing values one more.
+    partition : dict party name -> columns; the first party is active. None: two parties, half the columns each.
+    encryption : "paillier", or "none" for the same protocol in the clear (warns).
+    key_bits : 3072 (default), 2048 or 4096; weaker keys, for tests only, need ``allow_weak_key=True``.
+    network : "inprocess", or "process": every party in an operating-system process of its own.
+    timeout : seconds to wait for a silent party.
+    n_jobs : threads per party; -1 means all cores.
+    random_state : seeds draws and each party's secret feature orders. It never reaches the cipher.
+    verbose : 1 shows a progress bar.
+
+    Attributes
+    ----------
+    classes_ : the labels, sorted.
+    oob_score_, oob_decision_function_ : with `oob_score`; shares are NaN where every tree drew the row.
+    parties_ : party names, the active one first.
+    n_features_in_per_party_ : dict party -> number of features.
+    traffic_ : DataFrame of messages and bytes per party and kind.
+    costs_ : dict: encryptions, additions, squarings, blindings, decryptions, seconds per phase, key bits, backend.
+    training_id_ : drawn once per fit; all files that `save` writes carry it.
+
+    Who learns what, and what leaks: see the docstring of `vfltree.forest`.
+    Source: Breiman, Random Forests (2001); the protocol after Cheng et al., SecureBoost.
+    """
+
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        *,
+        criterion: str = "gini",
+        max_depth: int | None = 10,
+        min_samples_split: int | float = 2,
+        min_samples_leaf: int | float = 1,
+        min_weight_fraction_leaf: float = 0.0,
+        max_features: str | int | float | None = "sqrt",
+        min_impurity_decrease: float = 0.0,
+        bootstrap: bool = True,
+        oob_score: bool | Callable[..., float] = False,
+        class_weight: Mapping[Any, float] | str | None = None,
+        max_samples: int | float | None = None,
+        max_bin: int = 32,
+        partition: Mapping[str, Any] | None = None,
+        encryption: str = "paillier",
+        key_bits: int = 3072,
+        allow_weak_key: bool = False,
+        network: str = "inprocess",
+        timeout: float = 3600.0,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            n_estimators, criterion, max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf,
+            max_features, min_impurity_decrease, bootstrap, oob_score, max_samples, max_bin, partition, encryption,
+            key_bits, allow_weak_key, network, timeout, n_jobs, random_state, verbose,
+        )  # fmt: skip
+        self.class_weight = class_weight
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SecureForestClassifier:
+        """Train.
+
+        X : DataFrame or array of all columns, or a dict party -> DataFrame or array; NaN is missing. With DataFrames in
+            a dict the index is the row ID: the parties' rows are matched by it.
+        y : (n_rows,) labels of any kind scikit-learn accepts, in the order of the active party's rows.
+        sample_weight : (n_rows,), optional; known to the active party only. Rows of weight 0 do not enter. Weights
+            multiply draws and travel encrypted; they do not change how often a row is drawn.
+        """
+        return self._fit(X, y, sample_weight)
+
+    def _settings(self, n_classes: int) -> ForestSettings:
+        if self.criterion == "squared_error":
+            raise ValueError("criterion must be 'gini' or 'entropy' for classes, got 'squared_error'")
+        if isinstance(self.class_weight, str) and self.class_weight not in CLASS_WEIGHTS:
+            raise ValueError(
+                f"class_weight must be a dict or one of {CLASS_WEIGHTS}, got {self.class_weight!r}"
+            )
+        if not (self.class_weight is None or isinstance(self.class_weight, str | Mapping)):
+            raise TypeError(f"class_weight must be a dict, a string or None, got {self.class_weight!r}")
+        return super()._settings(n_classes)
+
+    def _encode(self, y: np.ndarray) -> tuple[np.ndarray, ForestSettings]:
+        check_classification_targets(y)
+        self.classes_, numbers = np.unique(y, return_inverse=True)
+        n_classes = len(self.classes_)
+        if n_classes < 2:
+            raise ValueError(f"y holds 1 class ({self.classes_[0]}); two at least are needed")
+        return numbers.astype(np.float64), self._settings(n_classes)
+
+    def _factors_of_classes(self, y: np.ndarray) -> np.ndarray:
+        if self.class_weight is None or self.class_weight == "balanced_subsample":
+            return np.zeros(0)
+        given = self.class_weight if isinstance(self.class_weight, str) else dict(self.class_weight)
+        factors = np.asarray(compute_class_weight(given, classes=self.classes_, y=y), dtype=np.float64)
+        if not ((factors > 0) & np.isfinite(factors)).all():
+            raise ValueError(f"class_weight must be greater than 0 and finite, got {self.class_weight}")
+        return factors
+
+    def _keep_out_of_bag(self, values: np.ndarray, used: np.ndarray, y: np.ndarray) -> None:
+        self.oob_decision_function_ = values
+        known = ~np.isnan(values[used, 0])
+        _warn_of_missing_out_of_bag(int((~known).sum()))
+        predicted = self.classes_[values[used][known].argmax(axis=1)]
+        self.oob_score_ = self._out_of_bag_score(y[known], predicted, accuracy_score)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Mean class shares of the leaves, (n_rows, n_classes), columns in the order of `classes_`."""
+        return self._means(X)
+
+    def predict_log_proba(self, X: Any) -> np.ndarray:
+        """Logarithms of `predict_proba`; -inf where a share is 0."""
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(self.predict_proba(X)))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Labels, (n_rows,)."""
+        shares = self.predict_proba(X)
+        return self.classes_[shares.argmax(axis=1)]
+
+
+class SecureForestRegressor(RegressorMixin, _SecureForest):
+    """Federated random forest for numbers. Parameters and attributes as `SecureForestClassifier`, but:
+
+    criterion : "squared_error".
+    max_features : 1.0, all features, as in scikit-learn.
+    oob_prediction_ : with `oob_score`, (n_rows,), NaN where every tree drew the row.
+    """
+
+    def __init__(
+        self,
+        n_estimators: int = 100,
+        *,
+        criterion: str = "squared_error",
+        max_depth: int | None = 10,
+        min_samples_split: int | float = 2,
+        min_samples_leaf: int | float = 1,
+        min_weight_fraction_leaf: float = 0.0,
+        max_features: str | int | float | None = 1.0,
+        min_impurity_decrease: float = 0.0,
+        bootstrap: bool = True,
+        oob_score: bool | Callable[..., float] = False,
+        max_samples: int | float | None = None,
+        max_bin: int = 32,
+        partition: Mapping[str, Any] | None = None,
+        encryption: str = "paillier",
+        key_bits: int = 3072,
+        allow_weak_key: bool = False,
+        network: str = "inprocess",
+        timeout: float = 3600.0,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            n_estimators, criterion, max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf,
+            max_features, min_impurity_decrease, bootstrap, oob_score, max_samples, max_bin, partition, encryption,
+            key_bits, allow_weak_key, network, timeout, n_jobs, random_state, verbose,
+        )  # fmt: skip
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SecureForestRegressor:
+        """Train; y : (n_rows,) finite numbers. See `SecureForestClassifier.fit`."""
+        return self._fit(X, y, sample_weight)
+
+    def _settings(self, n_classes: int) -> ForestSettings:
+        if self.criterion != "squared_error":
+            raise ValueError(f"criterion must be 'squared_error' for numbers, got {self.criterion!r}")
+        return super()._settings(n_classes)
+
+    def _encode(self, y: np.ndarray) -> tuple[np.ndarray, ForestSettings]:
+        targets = np.asarray(y, dtype=np.float64)
+        if not np.isfinite(targets).all():
+            raise ValueError("y contains infinity or NaN")
+        if np.abs(targets).max() > LARGEST_TARGET:
+            raise ValueError(
+                f"y holds values up to {np.abs(targets).max():g}, their squared errors overflow beyond "
+                f"{LARGEST_TARGET:g}: scale y"
+            )
+        return targets, self._settings(1)
+
+    def _keep_out_of_bag(self, values: np.ndarray, used: np.ndarray, y: np.ndarray) -> None:
+        self.oob_prediction_ = values[:, 0]
+        known = ~np.isnan(values[used, 0])
+        _warn_of_missing_out_of_bag(int((~known).sum()))
+        self.oob_score_ = self._out_of_bag_score(
+            np.asarray(y, dtype=np.float64)[known], values[used][known, 0], r2_score
+        )
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predicted values, (n_rows,)."""
+        return self._means(X)[:, 0]

@@ -1,0 +1,15 @@
+"""What files of forests hold, see `vfltree.halves`."""
+
+from ..growing.checks import check_halves
+from ..growing.messages import ActiveResult, Records
+from ..halves import FileKind
+
+FILE_KIND = FileKind(
+    "forest",
+    ActiveResult,
+    Records,
+    module="forest.estimator",
+    estimators=("SecureForestClassifier", "SecureForestRegressor"),
+    kept=("encryption_",),
+    check=check_halves,
+)
