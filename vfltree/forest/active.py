@@ -305,7 +305,7 @@ class ForestActive(TreeLeader):
             sums = self._read_histograms(
                 current, level, party, answers, (n_pairs, 1, n_bins),
                 totals, np.arange(n_pairs), np.zeros(n_pairs, dtype=np.int64),
-            )[:, 0]  # fmt: skip
+            )[0][:, 0]  # fmt: skip
         else:
             sums = np.zeros((0, n_bins, totals.shape[1]), dtype=np.int64)
         ends = np.cumsum(n_asked)
