@@ -42,7 +42,7 @@ def expected(estimator):
     [
         SecureLogisticRegression(**FULL),
         SecureLinearRegression(**FULL),
-        SecureLogisticRegression(batch_size=5, allow_small_batches=True, random_state=0, **ADAM),
+        SecureLogisticRegression(batch_size=8, allow_small_batches=True, random_state=0, **ADAM),
     ],
     expected_failed_checks=expected,
 )

@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-FEATURE_BITS = 20  # sign included; rounding error at most 2**-19 of a column's largest value
+FEATURE_BITS = 24  # sign included; rounding error at most 2**-23 of a column's largest value
 SCORE_BITS = 44  # fraction bits of a score; scores up to 2**18 fit an int64
 LARGEST_SCORE_BITS = 62
 COARSE_BITS = (
     28  # fraction bits of scores that become exponents (exchange="rows"): half the work, error 2**-29
 )
-_EXACT_ROWS = 1 << 14  # of products of two 19-bit integers, in a double
-_LIMB_BITS = 16  # 19-bit features times 16-bit limbs leave 28 bits for the number of rows
+_EXACT_ROWS = 1 << 7  # of products of two 23-bit integers, in a double
+_LIMB_BITS = 16  # 23-bit features times 16-bit limbs leave 24 bits for the number of rows
 
 
 class FixedColumns:
@@ -124,15 +124,13 @@ class FixedColumns:
         return total
 
     def gram(self) -> np.ndarray:
-        """X^T X of the integers, int64 (n_coefficients, n_coefficients), exact for up to 2**25 rows."""
-        if self.is_sparse:
-            wide = self.values.astype(np.int64)
-            return np.asarray((wide.T @ wide).todense())
-        total = np.zeros((self.n_coefficients, self.n_coefficients), dtype=np.int64)
+        """X^T X of the integers, float64 (n_coefficients, n_coefficients); the same whatever the order in memory."""
+        total = np.zeros((self.n_coefficients, self.n_coefficients))
         for start in range(0, self.n_rows, _EXACT_ROWS):
-            # Every partial sum is an integer below 2**53, so the order in which a BLAS adds does not matter.
-            part = self.values[start : start + _EXACT_ROWS].astype(np.float64)
-            total += (part.T @ part).astype(np.int64)
+            # Every sum within a block is an integer below 2**53, which a BLAS adds exactly in any order.
+            block = self.values[start : start + _EXACT_ROWS].astype(np.float64)
+            product = block.T @ block
+            total += product.todense() if self.is_sparse else product
         return total
 
     def row_bounds(self) -> np.ndarray:

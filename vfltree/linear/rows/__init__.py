@@ -3,7 +3,7 @@
 With a mean of order 1 the residual is d = d_A + d_P, where d_A = u_A + b - t is known to the active party and d_P = u_P
 to the passive one. Each party multiplies the other's encrypted rows by its own plain half:
 
-    once:      A -> P   [[x_i]] of all its rows, packed: all columns of a row in one ciphertext, or few;  P -> A likewise
+    once:      A -> P   [[x_i]] of all its rows, packed: all columns of a row in one ciphertext, or few; P -> A too
     per step:  A -> P   [[X_P^T d_A]], blinded anew;      P -> A   [[X_A^T d_P]], blinded anew
                both -> C  what they received, masked;  C -> both  the same, decrypted
 
