@@ -151,8 +151,8 @@ class ForestActive(TreeLeader):
             ),
         )  # fmt: skip
         self._keep_shapes(answers)
-        n_features = self._features.shape[1] + sum(features for features, _ in self._shapes.values())
-        self._max_features = settings.n_drawn_features(n_features)
+        self._n_features = [self._features.shape[1], *(self._shapes[party][0] for party in self._passive)]
+        self._max_features = settings.n_drawn_features(sum(self._n_features))
         return group_trees(settings, len(self._features), self._max_features, layout.row_shape[0])
 
     # ---- one group
@@ -160,7 +160,7 @@ class ForestActive(TreeLeader):
     def _grow_group(self, number: int, trees: range) -> Generator[Round, Round, ForestRound]:
         """All trees of a group, level by level together."""
         times = self._draw_rows(trees)
-        current = ForestRound(number, trees.start, times, self._targets, self._settings)
+        current = ForestRound(number, trees.start, times, self._targets, self._settings, self._n_features)
         sent = times.ravel() if self._settings.bootstrap else np.zeros(0, dtype=np.uint16)
         answers = yield to_all(self._passive, GrowTrees(number, len(trees), sent))
         roots, level = current.roots(), 0

@@ -55,6 +55,7 @@ class ForestRound:
 
     number : of the group.  first_tree : number of its first tree.
     times : uint16 (n_trees, n_rows), how often each tree drew each row.
+    n_features : of each party, the active one first.
     """
 
     def __init__(
@@ -64,7 +65,9 @@ class ForestRound:
         times: NDArray[np.uint16],
         targets: Targets,
         settings: ForestSettings,
+        n_features: Sequence[int],
     ) -> None:
+        self.n_categories = [np.zeros(n, dtype=np.int64) for n in n_features]  # forests split by numbers
         self.number, self._first_tree, self._times = number, first_tree, times
         self._targets, self._settings = targets, settings
         n_draws = int(times[0].sum())
