@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from .batches import ahead, thread_count
 from .ciphertexts import CiphertextArray
 from .kernels import Elements
 from .shapes import checked_segments
@@ -63,8 +64,8 @@ def sum_in_layers(
     per_row = int(np.prod(trailing, dtype=np.int64))
     numbers = _Numbers(len(array), n_values)
     sums = ring.empty(n_values * per_row)
-    for layers in _joined(batches, numbers):
-        sums = _with_room(sums, n_values * per_row, (n_values + numbers.n_cells) * per_row)
+    for n_cells, layers in ahead(_joined(batches, numbers), thread_count(n_jobs)):
+        sums = _with_room(sums, n_values * per_row, (n_values + n_cells) * per_row)
         for layer in layers:
             for k in range(per_row):
                 indices, places = layer.indices * per_row + k, layer.places * per_row + k
@@ -114,16 +115,16 @@ class _Numbers:
             names = np.where(made, self.n_rows + places, members[np.minimum(starts[:-1], len(members) - 1)])
 
 
-def _joined(batches: Iterable[Iterable[SumLayer]], numbers: _Numbers) -> Iterator[list[_Layer]]:
-    """Neighbouring batches as one, up to CELLS_TOGETHER cells and those of the last batch."""
+def _joined(batches: Iterable[Iterable[SumLayer]], numbers: _Numbers) -> Iterator[tuple[int, list[_Layer]]]:
+    """Neighbouring batches as one, up to CELLS_TOGETHER cells and those of the last batch: cells and layers."""
     group: list[list[_Layer]] = []
     for batch in batches:
         group.append(list(numbers.of_batch(batch)))
         if numbers.n_cells >= CELLS_TOGETHER:
-            yield _side_by_side(group)
+            yield numbers.n_cells, _side_by_side(group)
             group, numbers.n_cells = [], 0
     if group:
-        yield _side_by_side(group)
+        yield numbers.n_cells, _side_by_side(group)
 
 
 def _side_by_side(group: list[list[_Layer]]) -> list[_Layer]:

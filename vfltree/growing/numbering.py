@@ -17,7 +17,8 @@ def round_trees(round_: int, n_outputs: int) -> range:
 def child_ids(node: int) -> tuple[int, int]:
     """Record ids of the left and the right child."""
     tree, number = record_parts(node)
-    return int(record_id(tree, 2 * number)), int(record_id(tree, 2 * number + 1))
+    left, right = record_id(tree, [2 * number, 2 * number + 1]).tolist()
+    return left, right
 
 
 def parent_and_sibling(node: int) -> tuple[int, int]:
