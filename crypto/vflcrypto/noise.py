@@ -119,7 +119,8 @@ class OwnerNoise:
     def __init__(self, rings: CrtRings, *, safe_primes: bool) -> None:
         self._rings = rings
         self._safe = safe_primes
-        self._exponents = tuple(_OwnerExponents(ring.modulus, ring.backend) for ring in (rings.p, rings.q))
+        safe = (rings.p, rings.q) if safe_primes else ()
+        self._exponents = tuple(_OwnerExponents(ring.modulus, ring.backend) for ring in safe)
         self._tables = Once(self._make_tables)
 
     def _make_tables(self) -> tuple[FixedBaseTable, FixedBaseTable]:
