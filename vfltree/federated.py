@@ -63,6 +63,9 @@ class FederatedTrees(SavedByParty, Inspected, PartitionedEstimator):
     timeout: float
     verbose: int
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_active_model")
+
     # ---- training
 
     def _check_seating(self) -> None:

@@ -13,7 +13,7 @@ PROGRAMS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 @pytest.mark.filterwarnings("ignore::vfltree.NotEncryptedWarning")
 @pytest.mark.parametrize(
-    ("program", "printed"), zip(PROGRAMS, [r"True\n", r"\['(good|bad)' .*\]\n"], strict=True)
+    ("program", "printed"), list(zip(PROGRAMS, [r"True\n", r"\['(good|bad)' .*\]\n"], strict=True))
 )
 def test_a_program_of_the_page_prints_what_it_should(program, printed, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
