@@ -13,12 +13,14 @@ from vflparty.party import Round
 from ..rows import rows_digest
 from .arithmetic import Arithmetic, make_arithmetic
 from .columns import FixedColumns
+from .early_stopping import Patience
 from .exact.active import ExactLead
 from .features import decode_features
 from .leading import Lead
 from .messages import FinishTraining, JoinedLinear, JoinLinear, LinearActiveSetup, LinearResult
 from .opening import Opening
 from .own import OwnModel
+from .powers.active import PowersLead
 from .residuals import Targets
 from .rows.active import RowsLead
 from .scores.active import ScoresLead
@@ -122,6 +124,8 @@ class LinearActiveParty(Leader):
         common = (self.name, self._passive, own, self._targets, arithmetic, opening)
         if self._settings.exchange == "rows":
             return RowsLead(*common, n_columns=widths)
+        if self._settings.order > 1:
+            return PowersLead(*common)
         return (ExactLead if self._settings.residual == "exact" else ScoresLead)(*common)
 
     def _join(self, shared: SharedSettings, public_key: bytes) -> Generator[Round, Round, dict[str, int]]:
@@ -140,6 +144,7 @@ class LinearActiveParty(Leader):
     def _epochs(self, lead: Lead) -> Generator[Round, Round, tuple[int, bool]]:
         """Number of epochs, and whether every party had settled."""
         step = 0
+        patience = Patience(int(self._settings.n_iter_no_change), float(self._settings.tol))
         for epoch in range(self._settings.max_iter):
             self.report(f"epoch {epoch + 1}", epoch, self._settings.max_iter)
             for rows in self._batches():
@@ -147,6 +152,9 @@ class LinearActiveParty(Leader):
                 if settled:
                     return epoch, True
                 step += 1
+            lead.end_epoch()
+            if self._settings.early_stopping and patience.is_over(lead.losses[-1]):
+                return epoch + 1, True
         return int(self._settings.max_iter), False
 
     def _batches(self) -> Iterator[np.ndarray | None]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from vflcrypto import CiphertextArray, CryptoError, PublicKey
+from vflcrypto import CiphertextArray, CryptoError, PublicKey, concatenate
 from vflcrypto import words as wide
 from vflcrypto.masking import OneTimeMask, hide
 from vflcrypto.products import PreparedProduct
@@ -78,6 +78,18 @@ class PlainArithmetic:
     def seal_words(self, words: np.ndarray, bits: int) -> bytes:
         """The bytes of own integers as words, (..., n_words), magnitudes below 2**bits; see vflcrypto.words."""
         return np.ascontiguousarray(words[..., 0]).astype("<u8").tobytes()
+
+    def stacked(self, parts: list[Any]) -> Any:
+        """Values of one shape, along a new last axis."""
+        return np.stack(parts, axis=-1)
+
+    def joined(self, parts: list[Any]) -> Any:
+        """All values in one vector."""
+        return np.concatenate([part.ravel() for part in parts])
+
+    def inner(self, factors: np.ndarray, values: Any) -> Any:
+        """The sum of all products of integers and values of one shape: (1,)."""
+        return np.array([(factors.astype(object) * values).sum()], dtype=object)
 
     def combine(self, factors: np.ndarray, values: Any) -> Any:
         """factors^T values: int64 (n, n_outputs) times (n, per_row), to (n_outputs, per_row)."""
@@ -153,6 +165,16 @@ class PaillierArithmetic:
             array = self.public_key.encrypt_words(words, bound=1 << bits, n_jobs=self._n_jobs)
         self._ledger.count("encryptions", array.size)
         return array.to_bytes()
+
+    def stacked(self, parts: list[CiphertextArray]) -> CiphertextArray:
+        return concatenate([part.reshape(*part.shape, 1) for part in parts], axis=parts[0].ndim)
+
+    def joined(self, parts: list[CiphertextArray]) -> CiphertextArray:
+        return concatenate([part.reshape(-1) for part in parts])
+
+    def inner(self, factors: np.ndarray, values: CiphertextArray) -> CiphertextArray:
+        product = self.combine(factors.reshape(-1, 1), values.reshape(-1, 1))
+        return product.reshape(1)
 
     def combine(self, factors: np.ndarray, values: CiphertextArray) -> CiphertextArray:
         with self._ledger.phase("sums"):

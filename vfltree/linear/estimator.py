@@ -282,6 +282,8 @@ SHARED_PARAMETERS = (
     "max_iter",
     "tol",
     "allow_small_batches",
+    "early_stopping",
+    "n_iter_no_change",
     "encryption",
     "key_bits",
     "allow_weak_key",
@@ -294,12 +296,16 @@ def coordinator_setup(blocks: dict[str, Block], settings: LinearSettings) -> Coo
     # With exact residuals the active party computes its own gradient in the clear.
     widths[0] = 0 if settings.residual == "exact" else widths[0] + bool(settings.fit_intercept)
     n_rows = next(iter(blocks.values())).n_rows
+    watched = bool(settings.early_stopping) and settings.residual != "exact"
     if settings.exchange == "rows":
         key_bits, n_outputs = int(settings.key_bits), int(settings.n_outputs)
         widths = [plan_rows(width, n_rows, n_outputs, key_bits).per_row for width in widths]
     quotas = {
         party: width * int(settings.n_outputs) for party, width in zip(blocks, widths, strict=True) if width
     }
+    if watched:  # one more value for the loss
+        active = next(iter(blocks))
+        quotas[active] = quotas.get(active, 0) + 1
     n_batches = max(1, n_rows // settings.batch_size) if settings.batch_size else 1
     return CoordinatorSetup(
         parties=tuple(quotas),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping
 from typing import Any
@@ -22,7 +23,7 @@ class Lead(ABC):
 
     opened : what every passive party is still to be given of the last step
     curvature : to take it with
-    losses : the exact mean losses of steps where the exchange shows them
+    losses : mean losses of epochs, where the exchange shows them
     """
 
     def __init__(
@@ -40,6 +41,8 @@ class Lead(ABC):
         self.opened: dict[str, bytes] = dict.fromkeys(passive, b"")
         self.curvature = targets.curvature
         self.losses: list[float] = []
+        self._in_epoch: list[float] = []
+        self.watches_loss = bool(targets.settings.early_stopping)
 
     @abstractmethod
     def begin(self) -> Generator[Round, Round, None]:
@@ -48,6 +51,16 @@ class Lead(ABC):
     @abstractmethod
     def step(self, step: int, rows: np.ndarray | None) -> Generator[Round, Round, bool]:
         """One step; True, and nothing done, when everybody had settled before it."""
+
+    def note_loss(self, loss: float) -> None:
+        """Of one batch, before its step."""
+        self._in_epoch.append(loss)
+
+    def end_epoch(self) -> None:
+        """Join the losses of the epoch's batches, which are of like sizes, to their mean."""
+        batches, self._in_epoch = self._in_epoch, []
+        if batches:
+            self.losses.append(math.fsum(batches) / len(batches))
 
     def take_opened(self) -> dict[str, bytes]:
         """What goes to the passive parties now, and only once."""
@@ -58,16 +71,29 @@ class Lead(ABC):
         return self.own.columns.n_rows if rows is None else len(rows)
 
     def open(
-        self, masked: Mapping[str, bytes], own_sums: Any | None, rows: np.ndarray | None
+        self,
+        masked: Mapping[str, bytes],
+        own_sums: Any | None,
+        rows: np.ndarray | None,
+        loss: Any | None = None,
     ) -> Generator[Round, Round, None]:
-        """Everybody's masked sums to the coordinator; the active party's own, if any, are hidden here."""
+        """Everybody's masked sums to the coordinator; the active party's own, if any, are hidden here.
+
+        loss : one more value to hide, the last; see ScoresLead
+        """
         asked = dict(masked)
-        if own_sums is not None:
-            asked[self.name] = self.arithmetic.hide(own_sums)
+        own = [part for part in (own_sums, loss) if part is not None]
+        if own:
+            asked[self.name] = self.arithmetic.hide(self.arithmetic.joined(own))
         self.opened = yield from self.opening.open(asked)
+        values = self.arithmetic.reveal(self.opened.pop(self.name)).ravel() if own else np.zeros(0)
+        if loss is not None:
+            self.note_loss(self.targets.polynomial_loss(int(values[-1]), rows))
+            values = values[:-1]
         if own_sums is not None:
-            own = self.arithmetic.reveal(self.opened.pop(self.name))
-            self.take_own_step(own.reshape(own_sums.shape), rows)
+            self.take_own_step(values.reshape(own_sums.shape), rows)
+        else:
+            self.own.settled = True
 
     def take_own_step(self, sums: np.ndarray, rows: np.ndarray | None) -> None:
         self.own.take_step(sums, 0 if rows is None else len(rows), self.curvature)

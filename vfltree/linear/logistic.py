@@ -32,6 +32,8 @@ class SecureLogisticRegression(ClassifierMixin, SecureLinear):
         "adagrad".
     learning_rate, learning_rate_decay, momentum : of the optimizer; the rate falls as 1 / (1 + decay * step).
     batch_size : None for all rows; small batches give labels away and are refused without allow_small_batches=True.
+    early_stopping, n_iter_no_change : stop when the training loss, to second order under encryption or exact, has not
+        fallen by more than tol for so many epochs. The active party sees the loss and announces the end only.
     share_coef : every party consents that `coef_` shows its coefficients.
     partition : dict party name -> columns; the first party is active. None: two parties, half the columns each.
     encryption : "paillier", or "none" for the same protocol in the clear (warns).
@@ -46,6 +48,7 @@ class SecureLogisticRegression(ClassifierMixin, SecureLinear):
     intercept_ : (n_outputs,), the active party's.
     coef_ : (n_outputs, n_features), with share_coef=True; `coefficients(party)` is a party's own view.
     n_iter_ : epochs.
+    loss_curve_ : mean losses of epochs, where early_stopping or residual="exact" shows them; else empty.
     parties_, n_features_in_per_party_ : names, the active one first; number of columns of each.
     traffic_, costs_ : messages and bytes per party and kind; counts of operations, seconds per phase.
     coordinator_log_ : what the coordinator was asked.
@@ -74,6 +77,8 @@ class SecureLogisticRegression(ClassifierMixin, SecureLinear):
         tol: float = 1e-4,
         batch_size: int | None = None,
         allow_small_batches: bool = False,
+        early_stopping: bool = False,
+        n_iter_no_change: int = 5,
         warm_start: bool = False,
         share_coef: bool = False,
         partition: Mapping[str, Any] | None = None,
@@ -103,6 +108,8 @@ class SecureLogisticRegression(ClassifierMixin, SecureLinear):
         self.tol = tol
         self.batch_size = batch_size
         self.allow_small_batches = allow_small_batches
+        self.early_stopping = early_stopping
+        self.n_iter_no_change = n_iter_no_change
         self.warm_start = warm_start
         self.share_coef = share_coef
         self.partition = partition

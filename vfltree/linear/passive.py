@@ -25,6 +25,8 @@ from .messages import (
     SendLinearScores,
 )
 from .own import OwnModel
+from .powers.messages import NextPowers, SealedPowers
+from .powers.passive import PowersAnswers
 from .rows.messages import HalfSums, OtherHalf, SealedRows, ShareRows
 from .rows.passive import RowsAnswers
 from .scores.messages import MaskedSums, NextStep, SealedResiduals, SealedScores
@@ -32,7 +34,7 @@ from .scores.passive import ResidualsSummed, ScoresAnswers
 from .shared import SharedSettings
 from .steps import StepKeeper
 
-Answers = ScoresAnswers | ExactAnswers | RowsAnswers
+Answers = ScoresAnswers | PowersAnswers | ExactAnswers | RowsAnswers
 Kind = TypeVar("Kind")
 
 
@@ -52,6 +54,7 @@ class LinearPassiveParty(Party):
         JoinLinear,
         NextStep,
         SealedResiduals,
+        NextPowers,
         ShareRows,
         HalfSums,
         OfferMaskKey,
@@ -138,6 +141,8 @@ class LinearPassiveParty(Party):
             return RowsAnswers(own, arithmetic, keeper)
         if shared.residual == "exact":
             return ExactAnswers(own, arithmetic, keeper, alone=shared.n_parties == 2)
+        if shared.order > 1:
+            return PowersAnswers(own, arithmetic, keeper)
         return ScoresAnswers(own, arithmetic, keeper)
 
     def on_next_step(self, msg: NextStep) -> SealedScores:
@@ -145,6 +150,9 @@ class LinearPassiveParty(Party):
 
     def on_sealed_residuals(self, msg: SealedResiduals) -> MaskedSums:
         return self._in(ResidualsSummed).sealed_residuals(msg)
+
+    def on_next_powers(self, msg: NextPowers) -> SealedPowers:
+        return self._in(PowersAnswers).next_powers(msg)
 
     def on_share_rows(self, msg: ShareRows) -> SealedRows:
         return self._in(RowsAnswers).share_rows(msg)

@@ -63,6 +63,8 @@ class SecureLinearRegression(_SecureRegression):
         tol: float = 1e-4,
         batch_size: int | None = None,
         allow_small_batches: bool = False,
+        early_stopping: bool = False,
+        n_iter_no_change: int = 5,
         warm_start: bool = False,
         share_coef: bool = False,
         partition: Mapping[str, Any] | None = None,
@@ -88,6 +90,8 @@ class SecureLinearRegression(_SecureRegression):
         self.tol = tol
         self.batch_size = batch_size
         self.allow_small_batches = allow_small_batches
+        self.early_stopping = early_stopping
+        self.n_iter_no_change = n_iter_no_change
         self.warm_start = warm_start
         self.share_coef = share_coef
         self.partition = partition
@@ -132,6 +136,8 @@ class SecurePoissonRegression(_SecureRegression):
         tol: float = 1e-4,
         batch_size: int | None = None,
         allow_small_batches: bool = False,
+        early_stopping: bool = False,
+        n_iter_no_change: int = 5,
         warm_start: bool = False,
         share_coef: bool = False,
         partition: Mapping[str, Any] | None = None,
@@ -156,6 +162,8 @@ class SecurePoissonRegression(_SecureRegression):
         self.tol = tol
         self.batch_size = batch_size
         self.allow_small_batches = allow_small_batches
+        self.early_stopping = early_stopping
+        self.n_iter_no_change = n_iter_no_change
         self.warm_start = warm_start
         self.share_coef = share_coef
         self.partition = partition

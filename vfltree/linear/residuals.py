@@ -16,9 +16,12 @@ from .approximations import logistic_polynomial
 from .arithmetic import Arithmetic
 from .columns import COARSE_BITS, LARGEST_SCORE_BITS, SCORE_BITS, mixed
 from .families import FAMILIES, Poisson
+from .powers.cubes import POWER_BITS
 from .settings import LinearSettings
 from .shared import SharedSettings
 
+COEFFICIENT_BITS = 24  # of the polynomial of order 3
+CUBIC_BITS = COEFFICIENT_BITS + 3 * POWER_BITS  # fraction bits of a residual of order 3
 WEIGHT_BITS = 40  # of the largest weight; smaller ones are rounded to its steps
 
 
@@ -73,9 +76,11 @@ class Targets:
     def shared(self, n_parties: int) -> SharedSettings:
         """What everybody may know."""
         settings = self.settings
-        exact, several = settings.residual == "exact", settings.family == "multinomial"
+        exact = settings.residual == "exact"
         bits = COARSE_BITS if settings.exchange == "rows" else SCORE_BITS
-        slope = 1.0 if exact else self._polynomial[1] / (settings.n_outputs if several else 1)
+        if settings.order > 1:
+            bits = CUBIC_BITS
+        slope = 1.0 if exact or settings.order > 1 else self._slope
         return SharedSettings(
             exchange=settings.exchange,
             residual="exact" if exact else "polynomial",
@@ -92,8 +97,28 @@ class Targets:
             max_iter=int(settings.max_iter),
             tol=float(settings.tol),
             n_parties=n_parties,
-            smallest_batch=int(settings.batch_size),
+            watch_loss=bool(settings.early_stopping),
         )
+
+    @property
+    def _slope(self) -> float:
+        """What a residual z - t, mixed where outputs are, is worth."""
+        return self._polynomial[1] / (self.settings.n_outputs if self.is_mixed else 1)
+
+    def polynomial_loss(self, products: int, rows: np.ndarray | None) -> float:
+        """The mean loss to second order, from the opened sum of d (z - t) over some rows."""
+        chosen = slice(None) if rows is None else rows
+        y = self.y[chosen]
+        weights = np.ones(len(y)) if self.weights is None else self.weights[chosen].astype(np.float64)
+        total = max(1.0, math.fsum(weights))
+        squares = self._slope / 2.0 * self.unit**2 * math.ldexp(products, -SCORE_BITS - COARSE_BITS)
+        return (squares + math.fsum(self._loss_offsets(y) * weights)) / total
+
+    def _loss_offsets(self, y: np.ndarray) -> np.ndarray:
+        """What c_1 (z - t)^2 / 2 leaves out of a row's loss."""
+        c0, c1 = self._polynomial[:2]
+        squares = ((y - c0) ** 2 / c1 / 2).sum(axis=1)
+        return np.asarray(self.family.losses(np.zeros_like(y), y) - squares)
 
     @property
     def curvature(self) -> float:
@@ -132,8 +157,23 @@ class Targets:
 
         The rows of a mixed target sum up to 0, so mixing is multiplying by n_outputs.
         """
-        targets = self.encoded if rows is None else self.encoded[rows]
-        return mixed(own - targets) if self.is_mixed else own - targets
+        missing = own - self.targets(rows)
+        return mixed(missing) if self.is_mixed else missing
+
+    def targets(self, rows: np.ndarray | None) -> np.ndarray:
+        """t of some rows, or all; int64 (n_batch, n_outputs), as scores are encoded."""
+        return self.encoded if rows is None else self.encoded[rows]
+
+    def cubic_parts(self, rows: np.ndarray | None) -> tuple[int, int, np.ndarray]:
+        """With scores of POWER_BITS: the factors of z and of z^3, and c_0 - y, all with CUBIC_BITS fraction bits."""
+        c0, c1, _, c3 = self._polynomial
+        y = self.y if rows is None else self.y[rows]
+        whole = np.rint((c0 - y) * 2.0**COEFFICIENT_BITS).astype(np.int64).astype(object)
+        return (
+            round(c1 * 2**COEFFICIENT_BITS) << 2 * POWER_BITS,
+            round(c3 * 2**COEFFICIENT_BITS),
+            whole << 3 * POWER_BITS,
+        )
 
     def weighted(self, arithmetic: Arithmetic, residuals: Any, rows: np.ndarray | None) -> Any:
         if self.weights is None:
@@ -155,11 +195,12 @@ class Targets:
         weights = self.weights if rows is None else self.weights[rows]
         return np.asarray(plain * weights[:, None].astype(object))
 
-    def mean_loss(self, z: np.ndarray) -> float:
-        """The exact, unpenalised loss at exact scores of all rows."""
-        losses = self.family.losses(z, self.y)
-        weights = np.ones(len(losses)) if self.weights is None else self.weights.astype(np.float64)
-        return math.fsum(losses * weights) / self._total
+    def mean_loss(self, z: np.ndarray, rows: np.ndarray | None) -> float:
+        """The exact, unpenalised loss at exact scores of some rows, or all."""
+        chosen = slice(None) if rows is None else rows
+        losses = self.family.losses(z, self.y[chosen])
+        weights = np.ones(len(losses)) if self.weights is None else self.weights[chosen].astype(np.float64)
+        return math.fsum(losses * weights) / max(1.0, math.fsum(weights))
 
 
 def integer_weights(weights: np.ndarray | None) -> tuple[np.ndarray | None, float]:

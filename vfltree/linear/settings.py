@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from .approximations import APPROXIMATIONS
+from .approximations import APPROXIMATIONS, HIGHEST_ORDER
 from .arithmetic import ENCRYPTIONS
 from .families import FAMILIES
 from .optimisers import OPTIMIZERS
@@ -85,6 +85,12 @@ class LinearSettings:
             raise ValueError(
                 f"order={self.order} is for the logistic function; {self.family} takes order=1 or residual='exact'"
             )
+        if self.order == 2:
+            raise ValueError("order must be 1 or 3: even powers of the logistic function vanish")
+        if self.order > 1 and self.residual == "exact":
+            raise ValueError("residual='exact' is no polynomial: leave order at 1")
+        if self.early_stopping and (self.exchange == "rows" or self.order > 1):
+            raise ValueError("early_stopping takes exchange='scores' and order=1, or residual='exact'")
         if self.exchange == "rows" and (self.order > 1 or self.residual == "exact"):
             raise ValueError("exchange='rows' is for polynomials of order 1: exchange='scores'")
         if self.residual in ("least_squares", "minimax") and self.family != "binomial":
@@ -101,7 +107,7 @@ class LinearSettings:
 # parameter: kind, lowest, highest, lowest excluded
 _RANGES: dict[str, tuple[type, float, float, bool]] = {
     "n_outputs": (numbers.Integral, 1, np.inf, False),
-    "order": (numbers.Integral, 1, 1, False),
+    "order": (numbers.Integral, 1, HIGHEST_ORDER, False),
     "interval": (numbers.Real, 0, np.inf, True),
     "l2_sum": (numbers.Real, 0, np.inf, False),
     "l2_mean": (numbers.Real, 0, np.inf, False),

@@ -27,7 +27,7 @@ class SharedSettings:
     max_iter: int = 100
     tol: float = 1e-4
     n_parties: int = 2
-    smallest_batch: int = 0  # rows of the smallest batch; 0: every step takes all rows
+    watch_loss: bool = False  # the loss is computed under encryption, for early stopping
 
     def to_json(self) -> str:
         return json.dumps(dataclasses.asdict(self))

@@ -35,6 +35,7 @@ class StepKeeper:
         self, own: OwnModel, arithmetic: Arithmetic, settings: SharedSettings, *, small_batches: bool
     ) -> None:
         self._own, self._arithmetic, self._settings = own, arithmetic, settings
+        self.watches_loss = settings.watch_loss and settings.residual != "exact"
         self._least = 1 if small_batches else least_batch(own.columns.n_columns)
         self._next = 0
         self._awaits_sum = False

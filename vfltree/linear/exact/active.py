@@ -40,8 +40,7 @@ class ExactLead(Lead):
         }
         shown: dict[str, ClearScores] = in_step(answers, ClearScores, step)
         z = self._sum_of_scores(shown, rows)
-        if rows is None:
-            self.losses.append(self.targets.mean_loss(z))
+        self.note_loss(self.targets.mean_loss(z, rows))
         if self.all_settled(step, shown):
             return True
         self.curvature = self.targets.curvature_at(z)

@@ -11,6 +11,7 @@ import numpy as np
 from vflparty import RemoteProtocolError, to_all
 from vflparty.party import Round
 
+from ..columns import coarse
 from ..leading import Lead, batch_array, in_step
 from .messages import MaskedSums, NextStep, SealedResiduals, SealedScores
 
@@ -23,26 +24,42 @@ class ScoresLead(Lead):
         yield from ()
 
     def step(self, step: int, rows: np.ndarray | None) -> Generator[Round, Round, bool]:
-        opened, batch = self.take_opened(), batch_array(rows)
-        answers = yield {
-            party: NextStep(step, opened[party], self.curvature, batch) for party in self.passive
-        }
-        sealed: dict[str, SealedScores] = in_step(answers, SealedScores, step)
-        if self.all_settled(step, sealed):
+        answers, residuals = yield from self.residuals(step, rows)
+        if self.all_settled(step, answers):
             return True
-        shape = (self.n_batch(rows), self.targets.y.shape[1])
-        scores = [self._read(party, answer.scores, shape) for party, answer in sealed.items()]
-        others = reduce(self.arithmetic.add, scores)
-        residuals = self.targets.residuals(self.arithmetic, others, self.own.scores(rows), rows)
         # Blinded for the passive parties; the sums below are of the same plaintexts.
-        answers = yield to_all(self.passive, SealedResiduals(step, self.arithmetic.send(residuals)))
-        masked: dict[str, MaskedSums] = in_step(answers, MaskedSums, step)
+        message = SealedResiduals(step, self.arithmetic.send(residuals))
+        masked: dict[str, MaskedSums] = in_step((yield to_all(self.passive, message)), MaskedSums, step)
         columns = self.own.columns
         own_sums = self.arithmetic.sums(columns, residuals, rows) if columns.n_coefficients else None
-        yield from self.open({party: answer.sums for party, answer in masked.items()}, own_sums, rows)
+        loss = self._loss(masked, residuals, rows) if self.watches_loss else None
+        yield from self.open({party: answer.sums for party, answer in masked.items()}, own_sums, rows, loss)
         return False
 
-    def _read(self, party: str, payload: bytes, shape: tuple[int, int]) -> Any:
+    def residuals(
+        self, step: int, rows: np.ndarray | None
+    ) -> Generator[Round, Round, tuple[dict[str, Any], Any]]:
+        """The answers that tell who has settled, and [[d]] (n_batch, n_outputs); None where all have."""
+        opened, batch = self.take_opened(), batch_array(rows)
+        asked: Round = {party: NextStep(step, opened[party], self.curvature, batch) for party in self.passive}
+        answers: dict[str, SealedScores] = in_step((yield asked), SealedScores, step)
+        if self.all_settled(step, answers):
+            return answers, None
+        shape = (self.n_batch(rows), self.targets.y.shape[1])
+        others = reduce(
+            self.arithmetic.add, [self.read(party, answer.scores, shape) for party, answer in answers.items()]
+        )
+        formed = self.targets.residuals(self.arithmetic, others, self.own.scores(rows), rows)
+        return answers, formed
+
+    def _loss(self, masked: dict[str, MaskedSums], residuals: Any, rows: np.ndarray | None) -> Any:
+        """[[sum of d (z - t)]]: every party has multiplied the residuals by its own scores."""
+        own = coarse(self.own.scores(rows) - self.targets.targets(rows))
+        parts = [self.read(party, answer.products, (1,)) for party, answer in masked.items()]
+        return reduce(self.arithmetic.add, [self.arithmetic.inner(own, residuals), *parts])
+
+    def read(self, party: str, payload: bytes, shape: tuple[int, ...]) -> Any:
+        """Values of a party, which an error names."""
         try:
             return self.arithmetic.read(payload, shape)
         except RemoteProtocolError as error:

@@ -47,3 +47,6 @@ class MaskedSums(Message):
 
     step: int
     sums: bytes  # [[X_k^T d + R]], (n_coefficients, n_outputs), R uniform modulo n, WIDE
+    products: (
+        bytes  # [[sum of d times own scores]], one value, HALF, for the loss where it is watched; else empty
+    )

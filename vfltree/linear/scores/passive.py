@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..arithmetic import Arithmetic
+from ..columns import coarse
 from ..own import OwnModel
 from ..steps import StepKeeper
 from .messages import MaskedSums, NextStep, SealedResiduals, SealedScores
@@ -20,8 +21,11 @@ class ResidualsSummed:
         n_batch = self.own.columns.n_rows if rows is None else len(rows)
         residuals = self.arithmetic.read(msg.residuals, (n_batch, self.own.coefficients.shape[1]))
         masked = self.arithmetic.hide(self.arithmetic.sums(self.own.columns, residuals, rows))
+        products = b""
+        if self.keeper.watches_loss:
+            products = self.arithmetic.send(self.arithmetic.inner(coarse(self.own.scores(rows)), residuals))
         self.keeper.sums_are_out()
-        return MaskedSums(msg.step, masked)
+        return MaskedSums(msg.step, masked, products)
 
 
 class ScoresAnswers(ResidualsSummed):
