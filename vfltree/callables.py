@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 from weakref import WeakValueDictionary
 
-_HERE = "here:"
+HERE = "here:"
 _HELD: WeakValueDictionary[str, Any] = WeakValueDictionary()
 
 
@@ -31,14 +31,14 @@ def name_of(function: Callable[..., Any], parameter: str, network: str) -> str:
             f'{parameter}: {path or type(function).__name__} cannot be imported by name, which network="process" '
             "needs, as the active party has a process of its own: define it at the top level of a module"
         )
-    name = f"{_HERE}{id(function):x}"
+    name = f"{HERE}{id(function):x}"
     _HELD[name] = function
     return name
 
 
 def find_function(name: str) -> Callable[..., Any]:
     """The function of a name; ValueError where there is none."""
-    found = _HELD.get(name) if name.startswith(_HERE) else _imported(name)
+    found = _HELD.get(name) if name.startswith(HERE) else _imported(name)
     if not callable(found):
         raise ValueError(f"there is no function {name} here")
     return found

@@ -7,3 +7,7 @@ class NotEncryptedWarning(UserWarning):
 
 class RowsLeftOutWarning(UserWarning):
     """Some party has rows that another lacks; training uses the common ones."""
+
+
+class InterruptedFitWarning(UserWarning):
+    """Ctrl-C ended a training: the model holds the rounds that were finished."""

@@ -183,9 +183,13 @@ class FederatedTrees(SavedByParty, Inspected, PartitionedEstimator):
         ledger = Ledger() if ledger is None else ledger
         check_is_fitted(self, "_active_model")
         blocks = self._prediction_blocks(X if ids is None else self._with_ids(X, ids))
-        n_rows = next(iter(blocks.values())).n_rows
-        if n_rows == 0:
+        if next(iter(blocks.values())).n_rows == 0:
             raise ValueError("0 rows to predict")
+        return self._predict_blocks(blocks, ledger)
+
+    def _predict_blocks(self, blocks: dict[str, Block], ledger: Ledger) -> Predicted:
+        """The same for blocks as `_prediction_blocks` gives them; some thousands of rows at a time."""
+        n_rows = next(iter(blocks.values())).n_rows
         n_records = max([len(t.ids) for t in self._passive_models.values()] + [1])
         step = max(1, _ANSWERS_AT_ONCE // n_records)
         pieces = [

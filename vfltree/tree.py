@@ -141,6 +141,19 @@ class RecordTable:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def of_trees(self, first: int, end: int) -> RecordTable:
+        """The records of trees first, ..., end - 1."""
+        trees, _ = record_parts(self.ids)
+        chosen = (trees >= first) & (trees < end)
+        return RecordTable(
+            self.ids[chosen],
+            self.columns[chosen],
+            self.thresholds[chosen],
+            self.missing_left[chosen],
+            self.right[chosen],
+            self.categories,
+        )
+
     def find(self, ids: Ints) -> Ints:
         """Positions of record ids in this table, -1 for those that are not here."""
         places = np.searchsorted(self.ids, ids)
@@ -327,9 +340,11 @@ class Router:
     trees : sequence of Tree
         In the order of their numbers.
     n_rows : int
+    first : int
+        Number of the first of these trees.
     """
 
-    def __init__(self, trees: Sequence[Tree], n_rows: int) -> None:
+    def __init__(self, trees: Sequence[Tree], n_rows: int, first: int = 0) -> None:
         self._n_rows, self._n_trees = n_rows, len(trees)
         starts = np.cumsum([0] + [tree.n_nodes for tree in trees])
         self._starts = starts[:-1]
@@ -338,7 +353,7 @@ class Router:
             return np.concatenate([np.empty(0, dtype), *parts]).astype(dtype)
 
         self._owner = joined([tree.owner for tree in trees], np.int32)
-        self._ids = joined([record_id(t, tree.node) for t, tree in enumerate(trees)], np.int64)
+        self._ids = joined([record_id(t, tree.node) for t, tree in enumerate(trees, first)], np.int64)
         self._left = joined([tree.left + s for tree, s in zip(trees, self._starts, strict=True)], np.int64)
         self._right = joined([tree.right + s for tree, s in zip(trees, self._starts, strict=True)], np.int64)
         self._at = np.repeat(self._starts, n_rows)  # where each row stands: tree by tree, row by row
@@ -399,13 +414,20 @@ def sum_leaves(
     start : ndarray of float64, shape (n_outputs,)
     """
     raw = np.tile(start, (len(leaves), 1))
+    add_leaves(raw, trees, leaves, outputs)
+    return raw
+
+
+def add_leaves(
+    raw: NDArray[np.floating], trees: Sequence[Tree], leaves: NDArray[np.int32], outputs: Sequence[int]
+) -> None:
+    """Add leaf values to raw scores (n_rows, n_outputs) in place, tree by tree; arguments as in `sum_leaves`."""
     for t, (tree, output) in enumerate(zip(trees, outputs, strict=True)):
         values = tree.value[leaves[:, t]]
         if values.shape[1] == 1:
             raw[:, output] += values[:, 0]
         else:
             raw += values
-    return raw
 
 
 def _packed_sets(sets: Sequence[Bools | None]) -> NDArray[np.uint8]:

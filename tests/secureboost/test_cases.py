@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import re
 import warnings
 
 import numpy as np
@@ -359,12 +361,24 @@ class TestEstimator:
                 boost1(encryption="paillier", key_bits=64, allow_weak_key=True).fit(blocks(XA4, CONST4), Y4)
 
     def test_silence_is_the_default(self, capfd):
+        handlers = list(logging.getLogger().handlers)
         boost1().fit(blocks(XA4, CONST4), Y4)
         assert capfd.readouterr() == ("", "")
+        assert logging.getLogger().handlers == handlers
 
-    def test_verbose_shows_a_bar(self, capfd):
-        boost1(verbose=1).fit(blocks(XA4, CONST4), Y4)
-        assert "1/1" in capfd.readouterr().err
+    @pytest.mark.filterwarnings("ignore::vflcrypto.InsecureKeyWarning")
+    def test_verbose_shows_a_line_per_round(self, capfd):
+        model = SecureBoostClassifier(2, verbose=1, min_child_weight=0, **WEAK)
+        X = blocks(XA4, CONST4)
+        model.fit(X, Y4, eval_set=(X, Y4))
+        lines = capfd.readouterr().out.splitlines()
+        assert len(lines) == 2
+        for i, line in enumerate(lines):
+            score = model.evals_result_["validation_0"]["logloss"][i]
+            number = rf"\[{i + 1}/2\]"
+            assert re.fullmatch(
+                rf"{number}  \d+\.\d\d s  validation_0-logloss {score:.6g}  4 rows encrypted", line
+            ), line
 
     @pytest.mark.filterwarnings("ignore::vflcrypto.InsecureKeyWarning")
     def test_costs_are_estimated_from_above_before_a_key_is_made(self, monkeypatch):

@@ -156,7 +156,7 @@ class TestMessages:
         active = codec.encode(run.result)
         assert np.float64(987.654).tobytes() not in active
         assert np.float32(987.654).tobytes() not in active
-        # A passive party's state is a lookup table and the lists behind its own codes, nothing else.
+        # A passive party's state is a lookup table, what lies below its own thresholds, and the lists of its codes.
         assert [name for name, _ in field_types(Records)] == [
-            "ids", "columns", "thresholds", "missing_left", "right", "categories",
+            "ids", "columns", "thresholds", "missing_left", "lower", "right", "categories",
         ]  # fmt: skip

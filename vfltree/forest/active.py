@@ -129,7 +129,7 @@ class ForestActive(TreeLeader):
             current.add_out_of_bag(sums, counts)
             self.report(f"{len(trees)} trees", len(trees), self._settings.n_estimators)
         yield to_all(self._passive, TrainingEnded(len(groups)))
-        model = active_result(np.zeros(n_values), trees, self._own_splits, features=self._features)
+        model = active_result(np.zeros(n_values), trees, self._own_splits, below=self._below)
         out_of_bag = np.zeros((0, 0))
         if self._settings.out_of_bag:
             none = np.full_like(sums, np.nan)

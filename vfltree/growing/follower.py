@@ -35,7 +35,7 @@ from .messages import (
     RowsRouted,
     SplitsRecorded,
 )
-from .models import decode_categories, decode_records, records_message
+from .models import ValuesBelow, decode_categories, decode_records, records_message
 from .numbering import child_ids, smaller_child
 from .routing import RouteAnswers
 from .rules import SplitRule, append_rules, read_sets
@@ -206,6 +206,7 @@ class TreeFollower(Party):
         self._min_rows = check_min_rows(min_rows_per_sum)
         self._categories = Categories.none() if categories is None else categories
         self.records = RecordTable.empty() if records is None else records
+        self._below = ValuesBelow(self._features)
         self._round: OpenNodes | None = None
         self._summer: Summer | None = None
         self._answers: RouteAnswers | None = None
@@ -243,7 +244,7 @@ class TreeFollower(Party):
 
     def export_state(self) -> Records:
         """Its half of the model, for itself to keep."""
-        return records_message(self.records, self._features)
+        return records_message(self.records, self._below)
 
     # ---- training
 

@@ -21,6 +21,7 @@ from ..sealing import Sealer
 from ..tree import RecordTable, heap_depth, record_parts
 from .masks import unpack_masks
 from .messages import Histograms, Joined, RecordSplits, SplitsRecorded, no_bytes
+from .models import ValuesBelow
 from .nodes import Division, Growing, Node, Split
 from .numbering import OWN
 from .rules import BY_SET, SplitRule, append_rules, pack_sets
@@ -106,6 +107,8 @@ class TreeLeader(Leader):
         self._categories = Categories.none() if categories is None else categories
         self._rng = np.random.default_rng(random_seed)
         self._private_key = private_key
+        self._own_splits = RecordTable.empty()
+        self._below = ValuesBelow(self._features)
 
     # ---- joining
 

@@ -41,9 +41,11 @@ class PassiveSetup(Message):
     cuts: tuple[NDArray[np.float64], ...] | None  # as in ActiveSetup
     random_seed: int
     n_jobs: int
-    records: bytes  # an encoded Records, to predict; empty to train
+    records: bytes  # an encoded Records, to predict or to train on from; empty to train
     min_rows_per_sum: int = MIN_ROWS  # see `vfltree.bin_groups`
     categories: bytes = b""  # an encoded CategoryLists of `features`; empty: all columns hold numbers
+    evaluation: bytes = b""  # an encoded EvaluationRows: rows that are predicted while training goes
+    checkpoint: str = ""  # path of the party's own file of finished rounds; empty: none
 
 
 @dataclass(frozen=True)

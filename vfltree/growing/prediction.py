@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Generator, Sequence
 from typing import Any
 
 import numpy as np
 
-from vflparty import Conversation, Leader, codec, to_all
+from vflparty import Conversation, Leader, Round, codec, to_all
 from vflparty.modelfile import FilePath
 
 from ..categories import Categories
-from ..tree import Router, sum_leaves
+from ..tree import RecordTable, Router, sum_leaves
 from .masks import unpack_masks
 from .messages import ActiveResult, JoinPrediction, Predicted, PredictionSetup, RouteRows, RowsRouted
 from .models import decode_categories, decode_records, result_trees
@@ -71,15 +71,7 @@ class ActivePredictor(Leader):
         n_rows = len(self._features)
         yield to_all(self._present, JoinPrediction(self._ids_digest, n_rows))
         router = Router(self._trees, n_rows)
-        while self._walk_own_nodes(router):
-            asked = {self._parties[p - 1]: router.waiting(p) for p in router.owners_waiting()}
-            answers = yield {
-                party: RouteRows(ask.ids, ask.rows.astype(np.int32)) for party, ask in asked.items()
-            }
-            for party, answer in answers.items():
-                assert isinstance(answer, RowsRouted)
-                (left,) = unpack_masks(answer.left, [len(asked[party].rows)], party)
-                router.advance(asked[party], left)
+        yield from route_rows(router, self._own_splits, self._features, self._parties)
         leaves = router.leaves()
         n_outputs = len(self._base_score)
         outputs = [tree % n_outputs for tree in range(len(self._trees))]
@@ -87,11 +79,26 @@ class ActivePredictor(Leader):
         raw = sum_leaves(self._trees, leaves, outputs, self._base_score)
         return Predicted(raw.astype(np.float64), leaves)
 
-    def _walk_own_nodes(self, router: Router) -> bool:
-        """Move rows on until all wait at foreign nodes; False when all have arrived."""
-        while OWN in (waiting := router.owners_waiting()):
-            ask = router.waiting(OWN)
-            router.advance(
-                ask, self._own_splits.goes_left(self._own_splits.find(ask.ids), self._features, ask.rows)
-            )
-        return bool(waiting)
+
+def route_rows(
+    router: Router, own_splits: RecordTable, features: np.ndarray, passive_parties: Sequence[str]
+) -> Generator[Round, Round, None]:
+    """Send all rows of a router to their leaves, as many steps as the deepest of them needs.
+
+    features : float64 (n_rows, n_features), the active party's.  passive_parties : in training order.
+    """
+    while _walk_own_nodes(router, own_splits, features):
+        asked = {passive_parties[p - 1]: router.waiting(p) for p in router.owners_waiting()}
+        answers = yield {party: RouteRows(ask.ids, ask.rows.astype(np.int32)) for party, ask in asked.items()}
+        for party, answer in answers.items():
+            assert isinstance(answer, RowsRouted)
+            (left,) = unpack_masks(answer.left, [len(asked[party].rows)], party)
+            router.advance(asked[party], left)
+
+
+def _walk_own_nodes(router: Router, own_splits: RecordTable, features: np.ndarray) -> bool:
+    """Move rows on until all wait at foreign nodes; False when all have arrived."""
+    while OWN in (waiting := router.owners_waiting()):
+        ask = router.waiting(OWN)
+        router.advance(ask, own_splits.goes_left(own_splits.find(ask.ids), features, ask.rows))
+    return bool(waiting)

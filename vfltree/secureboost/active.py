@@ -4,32 +4,38 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Collection, Generator, Sequence
-from typing import Any, cast
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
 from vflcrypto import PrivateKey
-from vflparty import Conversation, to_all
+from vflparty import Conversation, Message, codec, new_training_id, to_all
 from vflparty.party import Round
 
 from ..categories import Categories
 from ..category_splits import CategoryRules
 from ..growing.leader import SumLimits, TreeLeader
 from ..growing.masks import pack_masks
-from ..growing.models import active_result, decode_categories
+from ..growing.models import active_result, decode_categories, decode_records, decode_result, result_trees
 from ..growing.nodes import Division, Node
 from ..label_privacy import randomize_labels
 from ..losses import LeafLoss, Scores, fraction_bits_for
 from ..sealing import PairLayout, make_sealer
 from ..splitting import SplitRules
 from ..tree import Tree
+from .checkpoint import Checkpoint, active_checkpoint
+from .continuation import continued
+from .evaluation import Evaluation, History
 from .messages import (
     ActiveResult,
     ActiveSetup,
+    EvaluationSetup,
     GradientsForRound,
     JoinTraining,
+    KeepRounds,
     SumChildren,
     TrainingEnded,
+    TrainingState,
 )
 from .nodes import BoostRound, Refit
 from .objectives import make_loss
@@ -58,9 +64,16 @@ class ActiveParty(TreeLeader):
     """
 
     setup_message = ActiveSetup
-    result_message = ActiveResult
+    result_message: ClassVar[type[Message]] = ActiveResult
 
     _columns: ColumnSample | None = None  # of the round in progress; None: all
+    # Set by `from_setup`: what an estimator asks for beside the trees.
+    _evaluation: Evaluation | None = None
+    _checkpoint: Checkpoint | None = None
+    _checkpoint_every = 1
+    _past: TrainingState | None = None
+    _seed_given = False
+    _joined = False
 
     def __init__(
         self,
@@ -97,6 +110,8 @@ class ActiveParty(TreeLeader):
         self._settings = settings
         self._loss = make_loss(settings)
         self._seed = secrets.randbits(63) if random_seed is None else random_seed
+        self._training, self._n_rounds = new_training_id(), 0
+        self._trees: list[Tree] = []
         self._rules = SplitRules(
             settings.reg_lambda, settings.reg_alpha, settings.gamma, settings.min_child_weight,
             settings.max_delta_step,
@@ -106,8 +121,8 @@ class ActiveParty(TreeLeader):
         self._limits = SumLimits(len(self._features) << self._fraction_bits, never_negative=(1,))
 
     @classmethod
-    def from_setup(cls, setup: ActiveSetup) -> ActiveParty:
-        return cls(
+    def from_setup(cls, setup: ActiveSetup) -> Self:
+        party = cls(
             setup.features,
             setup.targets,
             passive_parties=setup.passive_parties,
@@ -118,32 +133,121 @@ class ActiveParty(TreeLeader):
             categories=decode_categories(setup.categories),
             random_seed=setup.random_seed,
         )
+        if setup.evaluation:
+            evaluation = cast("EvaluationSetup", codec.decode(setup.evaluation, (EvaluationSetup,)))
+            party._evaluation = Evaluation(evaluation, party._loss, party._settings)
+        if setup.past:
+            party._past = cast("TrainingState", codec.decode(setup.past, (TrainingState,)))
+        party._checkpoint, party._checkpoint_every = active_checkpoint(setup), setup.checkpoint_every
+        party._seed_given = setup.seed_given
+        return party
 
     # ---- the conversation
 
     def conversation(self) -> Conversation:
         """Bins, then round after round a tree per output; returns the active party's half of the model."""
-        settings = self._settings
-        base_score = self._loss.start(self._targets, self._weights, settings.base_score)
-        raw = cast("Scores", np.tile(base_score, (len(self._targets), 1)))
-        yield from self._join()
-        trees: list[Tree] = []
-        for number in range(settings.n_estimators):
-            grown = yield from self._grow_round(number, raw)
-            trees += grown
-            if not np.isfinite(raw).all():
-                raise ValueError(
-                    f"raw scores overflow in round {number}: learning_rate={settings.learning_rate:g} is too large"
-                )
-            loss = self._loss.value(self._targets, raw, self._weights)
-            self.report(f"loss {loss:.4f}", number + 1, settings.n_estimators)
-        yield to_all(self._passive, TrainingEnded(settings.n_estimators))
-        return active_result(base_score, trees, self._own_splits, settings.objective, self._features)
+        yield from self._begin()
+        while not self._ended:
+            loss = yield from self._advance()
+            self.report(f"loss {loss:.4f}", self._n_rounds, self._settings.n_estimators)
+        yield from self._end()
+        return self._half(self._trees)
+
+    def _begin(self) -> Generator[Round, Round, None]:
+        """Take up what is finished; join the others unless nothing is left to do."""
+        self._take_up()
+        if not self._ended:
+            yield from self._join()
+            self._joined = True
+
+    def _take_up(self) -> None:
+        """Where training starts: at the checkpoint, at the model it continues, or before the first tree."""
+        state = self._past
+        kept = None if self._checkpoint is None else self._checkpoint.read(TrainingState)
+        if kept is not None:
+            _, state, _, seed = kept
+            if self._seed_given and seed != self._seed:
+                raise ValueError("the checkpoint was trained with another random_state")
+            self._seed = seed
+        if state is None:
+            start = self._loss.start(self._targets, self._weights, self._settings.base_score)
+            self._base_score, self._raw = start, cast("Scores", np.tile(start, (len(self._targets), 1)))
+            if self._evaluation is not None:
+                self._evaluation.start(start)
+            return
+        self._continue(state)
+
+    def _continue(self, state: TrainingState) -> None:
+        if state.n_rounds > self._settings.n_estimators:
+            raise ValueError(
+                f"{state.n_rounds} rounds are finished already, n_estimators={self._settings.n_estimators} is less"
+            )
+        model = decode_result(state.model)
+        self._training, self._n_rounds = state.training, state.n_rounds
+        self._base_score, self._trees = model.base_score, result_trees(model)
+        self._own_splits = decode_records(model.records)
+        self._raw = cast("Scores", state.raw_scores)
+        if self._settings.label_privacy_epsilon is not None:
+            self._targets = state.private_targets
+        if self._evaluation is not None:
+            self._evaluation.raw = cast("Scores", state.evaluation_scores)
+            self._evaluation.history = History.from_json(state.history)
+
+    @property
+    def _ended(self) -> bool:
+        evaluation = self._evaluation
+        enough = self._n_rounds >= self._settings.n_estimators
+        return enough or (evaluation is not None and evaluation.should_stop)
+
+    def _advance(self) -> Generator[Round, Round, float]:
+        """One round: grow, evaluate, write down. Returns the loss of the training rows."""
+        number, settings = self._n_rounds, self._settings
+        grown = yield from self._grow_round(number, self._raw)
+        if not np.isfinite(self._raw).all():
+            raise ValueError(
+                f"raw scores overflow in round {number}: learning_rate={settings.learning_rate:g} is too large"
+            )
+        if self._evaluation is not None:
+            yield from self._evaluation.take_round(number, grown, self._own_splits, self._passive)
+        self._trees += grown
+        self._n_rounds += 1
+        if self._checkpoint is not None and (self._ended or self._n_rounds % self._checkpoint_every == 0):
+            yield to_all(self._passive, KeepRounds(self._n_rounds))
+            self._checkpoint.write(self._training, self._state(), self._n_rounds, self._seed)
+        return self._loss.value(self._targets, self._raw, self._weights)
+
+    def _end(self) -> Generator[Round, Round, None]:
+        """Tell the others how many rounds the model keeps, and keep no more."""
+        kept = None if self._evaluation is None else self._evaluation.n_kept
+        kept = self._n_rounds if kept is None else kept
+        if self._joined:
+            yield to_all(self._passive, TrainingEnded(kept))
+        self._trees = self._trees[: kept * self._settings.trees_per_round]
+        self._own_splits = self._own_splits.of_trees(0, len(self._trees))
+
+    def _half(self, trees: Sequence[Tree]) -> ActiveResult:
+        objective = self._settings.objective
+        return active_result(self._base_score, trees, self._own_splits, objective, self._below)
+
+    def _state(self) -> TrainingState:
+        evaluation = self._evaluation
+        return TrainingState(
+            training=self._training,
+            n_rounds=self._n_rounds,
+            model=codec.encode(self._half(self._trees)),
+            raw_scores=self._raw,
+            evaluation_scores=np.zeros((0, 0)) if evaluation is None else evaluation.raw,
+            history="" if evaluation is None else evaluation.history.to_json(),
+            private_targets=np.zeros(0) if self._settings.label_privacy_epsilon is None else self._targets,
+        )
 
     def _join(self) -> Generator[Round, Round, None]:
         """Bin the own features, make the key, and learn the shapes of what the others will send."""
         settings, n_rows = self._settings, len(self._features)
+        finished = self._own_splits
         self._bin_own()
+        if self._n_rounds:
+            self._own_splits = continued(finished, self._own_splits)
         self._sealer = make_sealer(
             self._obtain_key(),
             PairLayout(n_rows, settings.n_outputs, self._fraction_bits),
@@ -156,6 +260,10 @@ class ActiveParty(TreeLeader):
                 self._ids_digest, n_rows, settings.n_estimators, settings.n_outputs, settings.max_depth,
                 self._fraction_bits, settings.encryption, self._sealer.public_bytes,
                 0 if goes_by_level(settings) else settings.max_leaves, int(self._is_own(0)),
+                self._n_rounds, "" if self._checkpoint is None else self._training, *(
+                    (b"", 0) if self._evaluation is None
+                    else (self._evaluation.ids_digest, self._evaluation.n_rows)
+                ),
             ),
         )  # fmt: skip
         self._keep_shapes(answers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
@@ -11,22 +12,22 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from vflcrypto import kernels
 
-from ..base import check_targets, party_seeds
+from ..base import check_targets
 from ..bin_groups import MIN_ROWS
-from ..blocks import Block
 from ..callables import name_of
 from ..federated import FederatedTrees
-from ..growing.models import categorical_columns, encode_categories
+from ..growing.models import categorical_columns
 from ..losses import POISSON_DELTA_STEP
 from ..weights import weighted_rows
-from .active import ActiveParty
 from .cost import estimate
 from .export import ExportedToXGBoost
 from .files import FILE_KIND
-from .messages import ActiveSetup
+from .fitting import Fitting
 from .objectives import check_objective, predictions
 from .passive import PassiveParty
 from .settings import BoostSettings
+from .staged import StagedClassification, StagedPredictions
+from .training import trees_per_round
 
 LARGEST_TARGET = 1e150  # its square is a double, and so are sums of squares
 
@@ -79,6 +80,12 @@ class _SecureBoost(ExportedToXGBoost, FederatedTrees):
         n_jobs: int | None = None,
         random_state: Any = None,
         verbose: int = 0,
+        eval_metric: Any = None,
+        early_stopping_rounds: int | None = None,
+        callbacks: Sequence[Any] | None = None,
+        warm_start: bool = False,
+        checkpoint: str | os.PathLike[str] | None = None,
+        checkpoint_every: int = 1,
     ) -> None:
         self.n_estimators = n_estimators
         self.learning_rate = learning_rate
@@ -118,6 +125,12 @@ class _SecureBoost(ExportedToXGBoost, FederatedTrees):
         self.n_jobs = n_jobs
         self.random_state = random_state
         self.verbose = verbose
+        self.eval_metric = eval_metric
+        self.early_stopping_rounds = early_stopping_rounds
+        self.callbacks = callbacks
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     # ---- training
 
@@ -125,16 +138,25 @@ class _SecureBoost(ExportedToXGBoost, FederatedTrees):
         """Targets in float64, and the settings of the objective."""
         raise NotImplementedError
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any, ids: Any) -> Any:
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any, ids: Any, eval_set: Any, sample_weight_eval_set: Any
+    ) -> Any:
         """Check, seat, train, gather."""
         self._default_settings()  # parameters first: the cheapest check
-        X, y, sample_weight = self._joined(X, y, sample_weight, ids)
-        blocks, y = self._begin_fit(X, y)
-        blocks, y, weights = weighted_rows(blocks, y, sample_weight, self.class_weight)
-        targets, settings = self._encode(y)
-        self._warn_of_keys(settings)
-        self._train(blocks, targets, weights, settings)
+        fitting = Fitting(self, eval_set, sample_weight_eval_set)
+        with fitting.keeping_past():
+            X, y, sample_weight = self._joined(X, y, sample_weight, ids)
+            blocks, y = self._begin_fit(X, y)
+            blocks, y, weights = weighted_rows(blocks, y, sample_weight, self.class_weight)
+            targets, settings = self._encode(y)
+            fitting.prepare(settings)
+            self._warn_of_keys(settings)
+            fitting.train(blocks, targets, weights, settings)
         return self
+
+    def _evaluation_targets(self, y: np.ndarray) -> np.ndarray:
+        """Targets of an evaluation set, float64."""
+        raise NotImplementedError
 
     def estimate_cost(self, X: Any, y: Any) -> dict[str, Any]:
         """What `fit(X, y)` will cost at most, before a key is made and without training.
@@ -178,34 +200,10 @@ class _SecureBoost(ExportedToXGBoost, FederatedTrees):
         """Before y is known: whatever is wrong with parameters shows."""
         raise NotImplementedError
 
-    def _train(
-        self,
-        blocks: dict[str, Block],
-        targets: np.ndarray,
-        weights: np.ndarray | None,
-        settings: BoostSettings,
-    ) -> None:
-        active, *passive = blocks.values()
-        seeds = party_seeds(self.random_state, len(blocks))
-        setup = ActiveSetup(
-            party=active.party,
-            features=active.values,
-            targets=targets,
-            weights=np.zeros(0) if weights is None else weights,
-            ids_digest=active.ids_digest,
-            passive_parties=tuple(block.party for block in passive),
-            settings_json=settings.to_json(),
-            cuts=self._cuts_of(active),
-            random_seed=seeds[0],
-            categories=encode_categories(active.categories),
-        )
-        unit = "tree" if settings.n_outputs == 1 else "round"
-        result = self._lead_training(ActiveParty, setup, passive, seeds[1:], settings, unit)
-        self._keep_model(*result)
-
     def _keep_model(self, active: Any, passive: dict[str, Any]) -> None:
         super()._keep_model(active, passive)
         self.base_score_ = active.base_score
+        self.n_rounds_ = len(active.sizes) // trees_per_round(active)
         self._categorical = categorical_columns(self.parties_, active, passive)
 
 
@@ -240,7 +238,7 @@ _SHARED_PARAMETERS = [
 ]
 
 
-class SecureBoostClassifier(ClassifierMixin, _SecureBoost):
+class SecureBoostClassifier(ClassifierMixin, StagedClassification, _SecureBoost):
     """Federated gradient-boosted trees for two or more classes; labels stay with the active (first) party.
 
     The same trees as XGBoost's ``tree_method="hist"`` on the same cuts with columns in party order, and bit for bit the
@@ -270,7 +268,14 @@ class SecureBoostClassifier(ClassifierMixin, _SecureBoost):
     timeout : seconds to wait for a silent party.
     n_jobs : threads per party; -1 means all cores.
     random_state : seeds row sampling and each party's secret feature order. It never reaches the cipher.
-    verbose : 1 shows a progress bar.
+    verbose : 1 prints a line per round: number, seconds, metrics, ciphertexts made.
+    eval_metric : a name, a function f(y, predictions), or a list of them; see docs/training.md.
+    early_stopping_rounds : rounds without improvement of the last metric on the last evaluation set after which
+        training ends; the model keeps the rounds up to the best.
+    callbacks : objects with after_iteration(model, epoch, evals_log) -> bool, True ends the training.
+    warm_start : `fit` continues the model that is there up to `n_estimators` rounds.
+    checkpoint, checkpoint_every : folder where each party writes its own file after so many rounds, and where `fit`
+        with the same data and parameters goes on; never a key.
 
     Attributes
     ----------
@@ -280,8 +285,11 @@ class SecureBoostClassifier(ClassifierMixin, _SecureBoost):
     n_features_in_per_party_ : dict party -> number of features.
     traffic_ : DataFrame of messages and bytes per party and kind.
     costs_ : dict: encryptions, additions, squarings, blindings, decryptions, seconds per phase, key bits, backend.
+    n_rounds_ : rounds that the model holds.
     base_score_ : raw score before the first tree, per output.
     training_id_ : drawn once per fit; all files that `save` writes carry it.
+    evals_result_ : dict evaluation set ("validation_0", ...) -> metric -> value per round; with an eval_set.
+    best_iteration_, best_score_ : the best round (from 0), which is the last one kept; with early_stopping_rounds.
 
     Who learns what, and what leaks: see the docstring of `vfltree.secureboost`.
     Source: Cheng et al., SecureBoost; gain and leaf formulas of XGBoost (Chen and Guestrin 2016).
@@ -290,7 +298,16 @@ class SecureBoostClassifier(ClassifierMixin, _SecureBoost):
     def _default_settings(self) -> BoostSettings:
         return self._settings("binary:logistic", 2)  # any objective of classes suits two
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, ids: Any = None) -> SecureBoostClassifier:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        ids: Any = None,
+        eval_set: Any = None,
+        sample_weight_eval_set: Any = None,
+    ) -> SecureBoostClassifier:
         """Train.
 
         X : DataFrame or array of all columns, or a dict party -> DataFrame or array; NaN is missing. With DataFrames in
@@ -300,8 +317,12 @@ class SecureBoostClassifier(ClassifierMixin, _SecureBoost):
         ids : row IDs per party, a dict or a list in the order of the parties, for an X of blocks. Rows are matched by
             them in place of an index, and those that all parties have are trained on (`n_rows_`); a
             `RowsLeftOutWarning` says how many others there are.
+        eval_set : (X, y), or a list of such pairs, to evaluate after every round; every party is needed.
+        sample_weight_eval_set : weights of each set, or a list of them.
+
+        Ctrl-C leaves the rounds that are finished, with a warning; KeyboardInterrupt is raised where there are none.
         """
-        return self._fit(X, y, sample_weight, ids)
+        return self._fit(X, y, sample_weight, ids, eval_set, sample_weight_eval_set)
 
     def _encode(self, y: np.ndarray) -> tuple[np.ndarray, BoostSettings]:
         check_classification_targets(y)
@@ -311,6 +332,12 @@ class SecureBoostClassifier(ClassifierMixin, _SecureBoost):
             raise ValueError(f"y holds 1 class ({self.classes_[0]}); two at least are needed")
         default = "binary:logistic" if n_classes == 2 else "multi:softprob"
         return numbers.astype(np.float64), self._settings(default, n_classes)
+
+    def _evaluation_targets(self, y: np.ndarray) -> np.ndarray:
+        unknown = sorted(set(np.unique(y).tolist()) - set(self.classes_.tolist()), key=str)
+        if unknown:
+            raise ValueError(f"its y holds the label {unknown[0]!r}, which y of the training rows does not")
+        return np.searchsorted(self.classes_, y).astype(np.float64)
 
     def decision_function(self, X: Any, ids: Any = None) -> np.ndarray:
         """Raw scores: (n_rows,) for two classes, else (n_rows, n_classes).
@@ -332,11 +359,14 @@ class SecureBoostClassifier(ClassifierMixin, _SecureBoost):
 
     def predict(self, X: Any, ids: Any = None) -> np.ndarray:
         """Labels, (n_rows,)."""
-        scores = self.decision_function(X, ids)
+        return self._predicted(self._predict(X, ids=ids).raw_scores)
+
+    def _predicted(self, raw: np.ndarray) -> np.ndarray:
+        scores = self._decision(raw)
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
 
-class SecureBoostRegressor(RegressorMixin, _SecureBoost):
+class SecureBoostRegressor(RegressorMixin, StagedPredictions, _SecureBoost):
     """Federated gradient-boosted trees for numbers. Parameters and attributes as `SecureBoostClassifier`, and:
 
     objective : "reg:squarederror" (None), "reg:absoluteerror", "reg:quantileerror", "reg:pseudohubererror",
@@ -350,19 +380,21 @@ class SecureBoostRegressor(RegressorMixin, _SecureBoost):
             raise ValueError(f"class_weight is for classifiers, got {self.class_weight!r}; use sample_weight")
         return self._settings("reg:squarederror", 1)
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, ids: Any = None) -> SecureBoostRegressor:
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        ids: Any = None,
+        eval_set: Any = None,
+        sample_weight_eval_set: Any = None,
+    ) -> SecureBoostRegressor:
         """Train; y : (n_rows,) finite numbers. See `SecureBoostClassifier.fit`."""
-        return self._fit(X, y, sample_weight, ids)
+        return self._fit(X, y, sample_weight, ids, eval_set, sample_weight_eval_set)
 
     def _encode(self, y: np.ndarray) -> tuple[np.ndarray, BoostSettings]:
-        targets = np.asarray(y, dtype=np.float64)
-        if not np.isfinite(targets).all():
-            raise ValueError("y contains infinity or NaN")
-        if np.abs(targets).max() > LARGEST_TARGET:
-            raise ValueError(
-                f"y holds values up to {np.abs(targets).max():g}, their squared errors overflow beyond "
-                f"{LARGEST_TARGET:g}: scale y"
-            )
+        targets = self._evaluation_targets(y)
         settings = self._default_settings()
         if settings.objective == "count:poisson" and (targets.min() < 0 or targets.max() <= 0):
             raise ValueError(
@@ -371,7 +403,20 @@ class SecureBoostRegressor(RegressorMixin, _SecureBoost):
             )
         return targets, settings
 
+    def _evaluation_targets(self, y: np.ndarray) -> np.ndarray:
+        targets = np.asarray(y, dtype=np.float64)
+        if not np.isfinite(targets).all():
+            raise ValueError("y contains infinity or NaN")
+        if np.abs(targets).max() > LARGEST_TARGET:
+            raise ValueError(
+                f"y holds values up to {np.abs(targets).max():g}, their squared errors overflow beyond "
+                f"{LARGEST_TARGET:g}: scale y"
+            )
+        return targets
+
     def predict(self, X: Any, ids: Any = None) -> np.ndarray:
         """Predicted values, (n_rows,); (n_rows, n_quantiles) for several quantiles."""
-        raw = self._predict(X, ids=ids).raw_scores
+        return self._predicted(self._predict(X, ids=ids).raw_scores)
+
+    def _predicted(self, raw: np.ndarray) -> np.ndarray:
         return predictions(self._active_model.objective, raw)

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, Self, cast
 
 import numpy as np
 
-from vflparty import Message, RemoteProtocolError
+from vflparty import Message, RemoteProtocolError, RowsDisagreeError, codec
 
 from ..growing.follower import OpenRound, TreeFollower
+from ..growing.models import decode_categories, record_table
 from ..growing.numbering import MAX_DEPTH, MAX_TREES, round_trees
+from ..growing.routing import RouteAnswers
 from ..sealing import PairLayout, make_summer
 from ..tree import heap_depth, record_id, record_parts
+from .checkpoint import Checkpoint, passive_checkpoint
+from .continuation import continued
 from .messages import (
+    EvaluationRows,
     GradientsForRound,
     Histograms,
     Joined,
     JoinPrediction,
     JoinTraining,
+    KeepRounds,
+    PassiveSetup,
+    Records,
     RecordSplits,
     RouteRows,
+    RowsRouted,
     SumChildren,
     TrainingEnded,
 )
@@ -36,10 +45,29 @@ class PassiveParty(TreeFollower):
         TrainingEnded,
         JoinPrediction,
         RouteRows,
+        KeepRounds,
     )
 
+    _evaluation: EvaluationRows | None = None
+    _checkpoint: Checkpoint | None = None
+    _kept: tuple[str, int] | None = None  # training and finished rounds of the checkpoint
+    _continues = False
     _agreed: JoinTraining | None = None
     _next_round = 0
+    _begun = _ended = False  # some round, and the training
+
+    @classmethod
+    def from_setup(cls, setup: PassiveSetup) -> Self:
+        party = super().from_setup(setup)
+        party._continues = bool(setup.records)
+        if setup.evaluation:
+            party._evaluation = cast("EvaluationRows", codec.decode(setup.evaluation, (EvaluationRows,)))
+        party._checkpoint = passive_checkpoint(setup)
+        kept = None if party._checkpoint is None else party._checkpoint.read(Records)
+        if kept is not None:
+            training, records, n_rounds, party._seed = kept
+            party._kept, party.records = (training, n_rounds), record_table(records)
+        return party
 
     def on_join_training(self, msg: JoinTraining) -> Joined:
         """Once: bin the features, check that both hold the same rows, take the key."""
@@ -66,15 +94,21 @@ class PassiveParty(TreeFollower):
             n_jobs=self._n_jobs,
             ledger=self.ledger,
         )
+        self._check_finished(msg)
+        self._check_evaluation(msg)
+        finished = self.records.of_trees(0, round_trees(msg.n_finished, msg.n_outputs).start)
         self._bin_own()
+        if msg.n_finished:
+            self.records = continued(finished, self.records)
         self._trees = self._find_trees(msg.encryption)
-        self._agreed, self._next_round = msg, msg.first_round
+        self._agreed, self._next_round = msg, max(msg.first_round, msg.n_finished)
         return Joined(self._features.shape[1], self._mapper.n_bins)
 
     def on_gradients_for_round(self, msg: GradientsForRound) -> Histograms:
         """SecureBoost, Algorithm 1 at the root. A new secret feature order for the trees of this round."""
         agreed = self._agreement()
-        if msg.round != self._next_round or msg.round >= agreed.n_rounds:
+        self._answers, self._begun = None, True
+        if self._ended or msg.round != self._next_round or msg.round >= agreed.n_rounds:
             raise RemoteProtocolError(
                 f"gradients for round {msg.round}, expected round {self._next_round} of {agreed.n_rounds}"
             )
@@ -108,7 +142,62 @@ class PassiveParty(TreeFollower):
         agreed = self._agreement()
         if not 0 <= msg.n_rounds <= self._next_round:
             raise RemoteProtocolError(f"{msg.n_rounds} rounds were finished, {self._next_round} were begun")
-        self._round, self._next_round = None, agreed.n_rounds  # nothing follows
+        self._round, self._answers = None, None
+        self._ended = True  # nothing follows
+        self.records = self.records.of_trees(0, round_trees(msg.n_rounds, agreed.n_outputs).start)
+
+    def on_keep_rounds(self, msg: KeepRounds) -> None:
+        """Write the checkpoint of the rounds that are finished."""
+        agreed = self._agreement()
+        if msg.n_rounds != self._next_round:
+            raise RemoteProtocolError(
+                f"{msg.n_rounds} finished rounds are to be kept, {self._next_round} were begun"
+            )
+        if self._checkpoint is not None:
+            self._round = None  # the file holds every split of these rounds
+            self._checkpoint.write(agreed.training, self.export_state(), msg.n_rounds, self._seed)
+
+    def on_route_rows(self, msg: RouteRows) -> RowsRouted:
+        """In training: rows to evaluate, at the last round's records only; the first question closes that round."""
+        if self._agreed is not None and self._answers is None:
+            if self._evaluation is None or self._ended or not self._begun:
+                raise RemoteProtocolError(
+                    "rows to evaluate have not been agreed, or no round has trees for them"
+                )
+            trees = round_trees(self._next_round - 1, self._agreed.n_outputs)
+            self._round = None
+            given = decode_categories(self._evaluation.categories)
+            features = self.records.categories.recode(self._evaluation.features, given)
+            self._answers = RouteAnswers(self.records.of_trees(trees.start, trees.stop), features)
+        return super().on_route_rows(msg)
+
+    def _check_finished(self, msg: JoinTraining) -> None:
+        """The rounds that the active party takes as finished are in this party's table too."""
+        if not 0 <= msg.n_finished < msg.n_rounds:
+            raise RemoteProtocolError(f"{msg.n_finished} of {msg.n_rounds} rounds are said to be finished")
+        if not msg.n_finished:
+            return
+        if self._kept is None:
+            if not self._continues:
+                raise ValueError(
+                    f"{msg.n_finished} rounds are finished, this party has no checkpoint of them"
+                )
+            return
+        training, n_rounds = self._kept
+        if training != msg.training or n_rounds < msg.n_finished:
+            raise ValueError(
+                f"the active party's checkpoint holds {msg.n_finished} rounds of training {msg.training}, this "
+                f"party's {n_rounds} of {training}"
+            )
+
+    def _check_evaluation(self, msg: JoinTraining) -> None:
+        own = self._evaluation
+        n_rows, digest = (0, b"") if own is None else (len(own.features), own.ids_digest)
+        if (msg.n_evaluation_rows, msg.evaluation_digest) != (n_rows, digest):
+            raise RowsDisagreeError(
+                f"rows to evaluate: the active party holds {msg.n_evaluation_rows}, party {self.name!r} {n_rows}, "
+                "or their IDs differ"
+            )
 
     def _agreement(self) -> JoinTraining:
         if self._agreed is None:

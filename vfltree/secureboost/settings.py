@@ -119,6 +119,10 @@ class BoostSettings:
             return len(self.quantile_alpha)
         return self.n_classes if self.objective == "multi:softprob" else 1
 
+    @property
+    def trees_per_round(self) -> int:
+        return self.n_outputs
+
     def _check_base_score(self) -> None:
         low = 0.0 if self.objective in ("binary:logistic", "count:poisson") else -np.inf
         check_range("base_score", self.base_score, numbers.Real, low, np.inf, low_open=True)
