@@ -79,7 +79,9 @@ def test_a_split_that_gains_nothing_is_allowed():
     """As in scikit-learn: the parity of two columns begins with one."""
     X = np.array([[0, 0], [0, 1], [1, 0], [1, 1]] * 5, dtype=float)
     y = X[:, 0].astype(int) ^ X[:, 1].astype(int)
-    model = forest("binary", 1, bootstrap=False, max_features=None, encryption="none").fit(X, y)
+    model = forest(
+        "binary", 1, bootstrap=False, max_features=None, encryption="none", min_rows_per_sum=1
+    ).fit(X, y)
     assert model.score(X, y) == 1.0
 
 
@@ -107,7 +109,7 @@ def test_a_tree_of_all_rows_and_features_is_scikit_learns(criterion, weighted):
     ).fit(X, y, weights)
     model = forest(
         "regression" if regression else "five", 1, criterion=criterion, bootstrap=False, max_features=None,
-        encryption="none", max_bin=64,
+        encryption="none", max_bin=64, min_rows_per_sum=1,
     ).fit(X, y, weights)  # fmt: skip
     if regression:
         np.testing.assert_allclose(model.predict(X), judge.predict(X), rtol=1e-9)

@@ -12,9 +12,12 @@ import pytest
 from tests.secureboost.small import WEAK
 from vflcrypto import CiphertextArray, PrivateKey, generate_keypair, reuse_keys
 from vflparty import InProcessNetwork, codec
+from vfltree.forest.messages import OpenSlots
 from vfltree.sealing import PaillierSealer, PaillierSummer
 from vfltree.secureboost import ActiveParty, BoostSettings, PassiveParty
 from vfltree.secureboost.messages import Histograms
+
+BOOSTING = (ActiveParty, PassiveParty, BoostSettings)
 
 
 @dataclass
@@ -22,6 +25,7 @@ class Run:
     """One training of an active and a passive party, with everything that crossed and was opened."""
 
     key: PrivateKey
+    protocol: tuple[Any, Any, Any] = BOOSTING  # classes of the parties and of the settings
     frames: list[Any] = field(default_factory=list)
     rows: list[CiphertextArray] = field(default_factory=list)  # what the passive party summed, per round
     sums: list[CiphertextArray] = field(default_factory=list)  # compressed sums before blinding
@@ -31,7 +35,7 @@ class Run:
     result: Any = None
 
     def messages_to(self, receiver: str) -> list[Any]:
-        kinds = (*PassiveParty.messages, Histograms)
+        kinds = (*self.protocol[1].messages, Histograms, OpenSlots)
         return [codec.decode(sent.frame, kinds) for sent in self.frames if sent.receiver == receiver
                 and any(kind.__name__.encode() in sent.frame[:64] for kind in kinds)]  # fmt: skip
 
@@ -44,11 +48,13 @@ def train(
     *,
     blind: Any = None,
     seed: int = 0,
+    protocol: tuple[Any, Any, Any] = BOOSTING,
     **settings: Any,
 ) -> Run:
     """Train with a key in the test's hand. `blind` replaces the blinding of replies, for planted violations."""
     _, key = generate_keypair(WEAK["key_bits"], allow_weak_key=True)
-    run = Run(key)
+    run = Run(key, protocol)
+    active_party, passive_party, settings_of = protocol
     true_rerandomize, true_open = CiphertextArray.rerandomize, PaillierSealer.open
 
     def rerandomize(self: CiphertextArray, noise: str = "wide", n_jobs: int = 1) -> CiphertextArray:
@@ -72,11 +78,11 @@ def train(
         patch.setattr(CiphertextArray, "rerandomize", rerandomize)
         patch.setattr(PaillierSealer, "open", open_)
         patch.setattr(PaillierSummer, "load", load)
-        active = ActiveParty(
+        active = active_party(
             X_active, y, passive_parties=["shop"], random_seed=seed,
-            settings=BoostSettings(**{"n_estimators": 2, "max_depth": 3, **WEAK, **settings}),
+            settings=settings_of(**{"n_estimators": 2, "max_depth": 3, **WEAK, **settings}),
         )  # fmt: skip
-        passive = PassiveParty(X_passive, name="shop", allow_weak_key=True, random_seed=seed)
+        passive = passive_party(X_passive, name="shop", allow_weak_key=True, random_seed=seed)
         with reuse_keys(key), InProcessNetwork({"shop": passive}, record=True) as network:
             run.result = network.run(active)
             run.frames = network.transcript
@@ -118,7 +124,7 @@ def without_ciphertexts(message: Any) -> Any:
     secret = {
         f.name: str(len(getattr(message, f.name)))
         for f in fields(message)
-        if f.name in ("gradients", "sums", "public_key")
+        if f.name in ("gradients", "targets", "sums", "public_key")
     }
     return type(message).__name__, {
         f.name: secret.get(f.name, getattr(message, f.name)) for f in fields(message)

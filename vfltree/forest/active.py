@@ -284,7 +284,7 @@ class ForestActive(TreeLeader):
                 list(asking), self._columns, self._mapper.n_bins, self._settings.n_jobs
             )
         for node, histograms in zip(asking, own, strict=True):
-            node.histograms = [histograms]
+            node.histograms, node.borders = [histograms], [None]
         for place, party in enumerate(self._passive, 1):
             self._read_pairs(current, level, place, party, asking, answers)
 
@@ -301,16 +301,16 @@ class ForestActive(TreeLeader):
         n_asked = [len(node.asked[place]) for node in asking]
         n_pairs, n_bins = sum(n_asked), self._shapes[party][1]
         totals = np.repeat([node.total for node in asking], n_asked, axis=0)
+        sums, borders = np.zeros((0, 1, n_bins, totals.shape[1]), dtype=np.int64), None
         if n_pairs:
-            sums = self._read_histograms(
+            sums, borders = self._read_histograms(
                 current, level, party, answers, (n_pairs, 1, n_bins),
                 totals, np.arange(n_pairs), np.zeros(n_pairs, dtype=np.int64),
-            )[0][:, 0]  # fmt: skip
-        else:
-            sums = np.zeros((0, n_bins, totals.shape[1]), dtype=np.int64)
+            )  # fmt: skip
         ends = np.cumsum(n_asked)
         for node, end, n in zip(asking, ends.tolist(), n_asked, strict=True):
-            node.histograms.append(sums[end - n : end])
+            node.histograms.append(sums[end - n : end, 0])
+            node.borders.append(None if borders is None else borders[end - n : end, 0])
 
 
 def _sum_slots_message(number: int, level: int, nodes: Sequence[ForestNode], place: int) -> SumSlots:

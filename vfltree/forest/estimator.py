@@ -16,6 +16,7 @@ from vflcrypto import kernels
 from vflparty import codec
 
 from ..base import party_seeds
+from ..bin_groups import MIN_ROWS
 from ..blocks import Block
 from ..federated import FederatedTrees
 from ..growing.numbering import MAX_DEPTH
@@ -52,6 +53,7 @@ class _SecureForest(FederatedTrees):
         oob_score: bool | Callable[..., float],
         max_samples: int | float | None,
         max_bin: int,
+        min_rows_per_sum: int,
         partition: Mapping[str, Any] | None,
         encryption: str,
         key_bits: int,
@@ -74,6 +76,7 @@ class _SecureForest(FederatedTrees):
         self.oob_score = oob_score
         self.max_samples = max_samples
         self.max_bin = max_bin
+        self.min_rows_per_sum = min_rows_per_sum
         self.partition = partition
         self.encryption = encryption
         self.key_bits = key_bits
@@ -215,6 +218,8 @@ class SecureForestClassifier(ClassifierMixin, _SecureForest):
     class_weight : dict label -> factor > 0, "balanced" or "balanced_subsample". Applied to opened sums by the active
         party: nothing of it leaves, and draws do not depend on it.
     max_bin : bins per feature (quantiles), for missing values one more.
+    min_rows_per_sum : policy of every passive party: it merges bins until each sum it sends, and each that follows for
+        a sibling, is over no row or at least so many distinct ones; 1 sends sums of any rows.
     partition : dict party name -> columns; the first party is active. None: two parties, half the columns each.
     encryption : "paillier", or "none" for the same protocol in the clear (warns).
     key_bits : 3072 (default), 2048 or 4096; weaker keys, for tests only, need ``allow_weak_key=True``.
@@ -254,6 +259,7 @@ class SecureForestClassifier(ClassifierMixin, _SecureForest):
         class_weight: Mapping[Any, float] | str | None = None,
         max_samples: int | float | None = None,
         max_bin: int = 32,
+        min_rows_per_sum: int = MIN_ROWS,
         partition: Mapping[str, Any] | None = None,
         encryption: str = "paillier",
         key_bits: int = 3072,
@@ -266,8 +272,8 @@ class SecureForestClassifier(ClassifierMixin, _SecureForest):
     ) -> None:
         super().__init__(
             n_estimators, criterion, max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf,
-            max_features, min_impurity_decrease, bootstrap, oob_score, max_samples, max_bin, partition, encryption,
-            key_bits, allow_weak_key, network, timeout, n_jobs, random_state, verbose,
+            max_features, min_impurity_decrease, bootstrap, oob_score, max_samples, max_bin, min_rows_per_sum,
+            partition, encryption, key_bits, allow_weak_key, network, timeout, n_jobs, random_state, verbose,
         )  # fmt: skip
         self.class_weight = class_weight
 
@@ -355,6 +361,7 @@ class SecureForestRegressor(RegressorMixin, _SecureForest):
         oob_score: bool | Callable[..., float] = False,
         max_samples: int | float | None = None,
         max_bin: int = 32,
+        min_rows_per_sum: int = MIN_ROWS,
         partition: Mapping[str, Any] | None = None,
         encryption: str = "paillier",
         key_bits: int = 3072,
@@ -367,8 +374,8 @@ class SecureForestRegressor(RegressorMixin, _SecureForest):
     ) -> None:
         super().__init__(
             n_estimators, criterion, max_depth, min_samples_split, min_samples_leaf, min_weight_fraction_leaf,
-            max_features, min_impurity_decrease, bootstrap, oob_score, max_samples, max_bin, partition, encryption,
-            key_bits, allow_weak_key, network, timeout, n_jobs, random_state, verbose,
+            max_features, min_impurity_decrease, bootstrap, oob_score, max_samples, max_bin, min_rows_per_sum,
+            partition, encryption, key_bits, allow_weak_key, network, timeout, n_jobs, random_state, verbose,
         )  # fmt: skip
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SecureForestRegressor:

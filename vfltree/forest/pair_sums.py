@@ -54,6 +54,7 @@ def plan_pairs(
     columns_by_node: Sequence[Ints],
     trees: Sequence[MergeTree],
     n_bins: int,
+    groups_by_node: Sequence[NDArray[np.integer]] | None = None,
 ) -> tuple[SumPlan, Ints]:
     """How to sum the asked features of some nodes.
 
@@ -63,19 +64,23 @@ def plan_pairs(
     rows_by_node : row numbers of each node, as often as they count; at least one
     columns_by_node : the features asked of each node, in the order in which they are answered
     trees : see `plan_sums`
+    groups_by_node : of each node (n_features, n_bins), the bin that each bin's group goes by; None: no groups
 
     Returns
     -------
     plan : SumPlan
         Its values stand in the order node, asked feature, bin.
     counts : ndarray of int64, shape (n_pairs, n_bins)
-        Rows of each bin, draws counted, in the same order.
+        Rows of each bin or group, draws counted, in the same order.
     """
     plans, counts, n_values = [], [np.zeros((0, n_bins), dtype=np.int64)], 0
     for nodes in _chunks(len(rows_by_node), binned.shape[1] * n_bins):
         rows, columns = rows_by_node[nodes], columns_by_node[nodes]
         dense = _count_asked(binned, rows, columns, n_bins)
-        plan = plan_sums(binned, rows, dense, trees)
+        groups = None if groups_by_node is None else np.stack(groups_by_node[nodes])
+        if groups is not None:
+            dense = _grouped(dense, groups)
+        plan = plan_sums(binned, rows, dense, trees, groups=groups)
         of_pairs = np.concatenate([dense[i, chosen] for i, chosen in enumerate(columns)])
         plans.append(_in_asked_order(plan, dense, columns, n_values))
         counts.append(of_pairs)
@@ -107,6 +112,14 @@ def _count_asked(
     for node, (rows, chosen) in enumerate(zip(rows_by_node, columns_by_node, strict=True)):
         _count_pairs(columns, rows.astype(np.int64), chosen, counts[node])
     return counts
+
+
+def _grouped(counts: Ints, groups: NDArray[np.integer]) -> Ints:
+    """Counts of groups, each in the bin it goes by. groups : (n_nodes, n_features, n_bins)."""
+    sums = np.zeros_like(counts)
+    nodes, features = np.ogrid[: counts.shape[0], : counts.shape[1]]
+    np.add.at(sums, (nodes[..., None], features[..., None], groups), counts)
+    return sums
 
 
 def _in_asked_order(plan: SumPlan, counts: Ints, columns_by_node: Sequence[Ints], first: int) -> SumPlan:

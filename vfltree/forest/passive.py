@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import ClassVar
 
@@ -11,8 +12,12 @@ from numpy.typing import NDArray
 
 from vflparty import Message, RemoteProtocolError
 
+from ..bin_groups import BinGroups
+from ..bin_sums import count_bins
 from ..growing.follower import OpenNodes, TreeFollower
-from ..growing.numbering import MAX_DEPTH, MAX_TREES
+from ..growing.grouping import NodeGroups
+from ..growing.numbering import MAX_DEPTH, MAX_TREES, child_ids, smaller_child
+from ..growing.rules import SplitRule
 from ..sealing import SlotLayout, make_summer
 from ..tree import RecordTable, record_id, record_parts
 from .messages import (
@@ -43,6 +48,9 @@ class OpenTrees(OpenNodes):
     times: (
         NDArray[np.uint16] | None
     )  # uint16 (n_trees, n_rows): how often each tree drew each row; None: once
+    groups: list[
+        NodeGroups
+    ]  # of each tree's bins that are summed as one, over columns; empty: there are none
     summed: bool = False  # the sums of this level have been given
 
     def sampled(self, node: int, rows: np.ndarray) -> np.ndarray:
@@ -51,6 +59,34 @@ class OpenTrees(OpenNodes):
     def columns(self, node: int, slots: np.ndarray) -> np.ndarray:
         columns: np.ndarray = self.orders[self._place(node)][slots]
         return columns
+
+    def snap(self, rule: SplitRule, slot: int) -> SplitRule:
+        if not self.groups:
+            return rule
+        groups = self.groups_of(rule.record)
+        bin_, missing_left = groups.snap(rule.column, rule.bin, rule.missing_left)
+        return replace(rule, bin=bin_, missing_left=missing_left)
+
+    def groups_of(self, node: int) -> BinGroups:
+        """The groups of an open node."""
+        return self.groups[self._place(node)].of(node)
+
+    def distinct(self, node: int) -> np.ndarray:
+        """The open node's rows that enter sums, each once."""
+        rows = self.rows(node)
+        return rows if self.times is None else rows[self.times[self._place(node)][rows] > 0]
+
+    def open_groups(self, parents: Sequence[int], count: Callable[[list[np.ndarray]], np.ndarray]) -> None:
+        """Groups of the children of these nodes; count : rows of nodes to int64 (n_nodes, n_features, n_bins)."""
+        smaller = []
+        for parent in parents:
+            left, right = child_ids(parent)
+            sizes = [len(self.sampled(child, self.open_nodes[child])) for child in (left, right)]
+            smaller.append((left, right)[smaller_child(*sizes)])
+        for place, groups in enumerate(self.groups):
+            nodes = [node for node in smaller if self._place(node) == place]
+            if nodes:
+                groups.open_children(nodes, count([self.distinct(node) for node in nodes]), self.open_nodes)
 
     def _place(self, node: int) -> int:
         return int(record_parts(node)[0]) - self.first_tree
@@ -130,8 +166,12 @@ class ForestPassive(TreeFollower):
             drawn = None if times is None or agreed.out_of_bag else times[place] > 0
             roots[int(record_id(tree, 1))] = all_rows if drawn is None else all_rows[drawn]
         self._round = current = OpenTrees(
-            msg.round, 0, np.arange(n_features), roots, trees.start, orders, times
+            msg.round, 0, np.arange(n_features), roots, trees.start, orders, times, []
         )
+        if self._min_rows > 1:
+            current.groups = [NodeGroups(self._min_rows) for _ in trees]
+            for root, groups in zip(roots, current.groups, strict=True):
+                groups.open_roots([root], self._count([current.distinct(root)])[0])
         self._next_round, self._next_tree = msg.round + 1, trees.stop
         return self._open_slots(current)
 
@@ -146,11 +186,21 @@ class ForestPassive(TreeFollower):
         columns = [current.columns(node, chosen) for node, chosen in zip(nodes, slots, strict=True)]
         assert self._summer is not None
         with self.ledger.phase("plan sums"):
-            plan, counts = plan_pairs(self._columns, rows, columns, self._trees, self._mapper.n_bins)
+            groups = [current.groups_of(node) for node in nodes] if current.groups else None
+            merged = None if groups is None else [of.group for of in groups]
+            plan, counts = plan_pairs(self._columns, rows, columns, self._trees, self._mapper.n_bins, merged)
         sums = self._summer.sum(plan)
         current.summed = True
-        present, fullest = np.packbits(counts > 0), fullest_of_pairs(counts)
-        return Histograms(msg.round, msg.level, present, fullest, plan.n_values, sums)
+        borders = [of.borders[chosen] for of, chosen in zip(groups or (), columns, strict=False)]
+        return Histograms(
+            msg.round,
+            msg.level,
+            np.packbits(counts > 0),
+            fullest_of_pairs(counts),
+            plan.n_values,
+            sums,
+            groups=np.packbits(np.concatenate([np.zeros((0, counts.shape[1]), np.bool_), *borders])),
+        )
 
     def on_divide_nodes(self, msg: DivideNodes) -> OpenSlots:
         """Open the children of split nodes."""
@@ -158,6 +208,8 @@ class ForestPassive(TreeFollower):
         if msg.level >= agreed.max_depth:
             raise RemoteProtocolError(f"level {msg.level} was asked, depth {agreed.max_depth} was agreed")
         current.divide(msg.nodes, msg.left)
+        if current.groups:
+            current.open_groups(msg.nodes.tolist(), self._count)
         current.summed = False
         return self._open_slots(current)
 
@@ -171,10 +223,19 @@ class ForestPassive(TreeFollower):
 
     def _open_slots(self, current: OpenTrees) -> OpenSlots:
         varied = [
-            varied_features(self._columns, current.sampled(node, rows))[current.columns(node, current.slots)]
-            for node, rows in current.open_nodes.items()
+            self._varied(current, node)[current.columns(node, current.slots)] for node in current.open_nodes
         ]
         return OpenSlots(current.number, current.level, np.packbits(np.array(varied, dtype=np.bool_)))
+
+    def _varied(self, current: OpenTrees, node: int) -> NDArray[np.bool_]:
+        """Which columns have rows of the node in two bins, or groups, at least."""
+        if current.groups:
+            filled = (current.groups_of(node).group_counts > 0).sum(axis=1)
+            return np.asarray(filled > 1)
+        return varied_features(self._columns, current.distinct(node))
+
+    def _count(self, rows_by_node: list[np.ndarray]) -> np.ndarray:
+        return count_bins(self._columns, rows_by_node, self._mapper.n_bins)
 
     def _open_trees(self, number: int, level: int) -> OpenTrees:
         current = self._current_round(number, level)

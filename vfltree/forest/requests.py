@@ -12,6 +12,7 @@ from typing import cast
 
 import numpy as np
 
+from ..bin_groups import regroup
 from ..growing.nodes import Division
 from .nodes import ForestNode, Slots
 
@@ -48,10 +49,12 @@ def take_siblings(division: Division) -> None:
         whole = np.zeros((len(held), *larger.histograms[party].shape[1:]), dtype=np.int64)
         whole[np.searchsorted(held, asked)] = larger.histograms[party]
         shared = np.setdiff1d(held, asked, assume_unique=True)
-        whole[np.searchsorted(held, shared)] = (
-            parent.histograms[party][np.searchsorted(parent.held[party], shared)]
-            - smaller.histograms[party][np.searchsorted(smaller.held[party], shared)]
-        )
+        places = np.searchsorted(smaller.held[party], shared)
+        of_parent = parent.histograms[party][np.searchsorted(parent.held[party], shared)]
+        borders = smaller.borders[party]
+        if borders is not None:
+            of_parent = regroup(of_parent, borders[places])
+        whole[np.searchsorted(held, shared)] = of_parent - smaller.histograms[party][places]
         larger.histograms[party] = whole
     parent.histograms = []
 
