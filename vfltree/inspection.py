@@ -16,7 +16,7 @@ import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from .growing.models import decode_records, record_table, result_trees
-from .tree import LEAF, RecordTable, Tree, record_id
+from .tree import LEAF, RecordTable, Tree, record_id, record_parts
 
 KINDS = ("gain", "cover", "weight", "total_gain", "total_cover")
 ALL_COLUMNS = "all columns"  # in place of the names of columns that the viewer may not know
@@ -123,6 +123,26 @@ class ModelView:
                 found[party] = pd.Series(_summed(self.trees, trees, places, groups, 1, kind), [ALL_COLUMNS])
         return found
 
+    def tree_shares(self) -> np.ndarray:
+        """Per column, party after party, the sum over trees of its share of the tree's gain."""
+        shares = np.zeros(sum(self.n_features.values()))
+        for number, tree in enumerate(self.trees):
+            alone = ModelView(self.parties, (tree,), self._tables_of(number), self.names, self.n_features)
+            gains = np.concatenate(list(alone.importances("total_gain").values()))
+            if gains.sum() > 0:
+                shares += gains / gains.sum()
+        return shares
+
+    def _tables_of(self, number: int) -> dict[str, RecordTable]:
+        """The splits of one tree, renumbered as those of tree 0."""
+        found = {}
+        for party, table in self.tables.items():
+            trees, nodes = record_parts(table.ids)
+            mine = trees == number
+            rest = (getattr(table, name)[mine] for name in ("columns", "thresholds", "missing_left", "right"))
+            found[party] = RecordTable(record_id(0, nodes[mine]), *rest)
+        return found
+
     def _own_importances(self, party: str, owned: tuple[np.ndarray, np.ndarray], kind: str) -> pd.Series:
         table, n = self.tables[party], self.n_features[party]
         names = [self.column_name(party, column) for column in range(n)]
@@ -171,6 +191,7 @@ class Inspected:
     """Mixin of estimators of trees: which columns matter."""
 
     parties_: tuple[str, ...]
+    _shares_per_tree = False  # feature_importances_ as scikit-learn's forests have them
     _passive_models: dict[str, Any]
     _columns: dict[str, np.ndarray] | None
 
@@ -194,20 +215,24 @@ class Inspected:
 
     @property
     def feature_importances_(self) -> np.ndarray:
-        """Mean gain of each column's splits over the sum of all columns', as in XGBoost: float64 (n_features_in_,).
+        """How much each column matters, float64 (n_features_in_,); adds up to 1, or is all 0 where nothing was split.
 
-        In the order of the columns of X; party after party where X was a dict of blocks. All 0 where nothing was split.
-        Needs the halves of all parties.
+        Of boosting the mean gain of the column's splits, as in XGBoost; of forests the mean over trees of its share of
+        the tree's gain, as in scikit-learn. In the order of the columns of X; party after party where X was a dict of
+        blocks. Needs the halves of all parties.
         """
         check_is_fitted(self, "_active_model")
         if len(self._passive_models) + 1 < len(self.parties_):
             raise AttributeError(
                 "feature_importances_ needs the halves of all parties; importances() shows what is at hand"
             )
-        found = self.importances("gain")
-        values = np.concatenate([found[party].to_numpy() for party in self.parties_])
+        values = ModelView.of(self).tree_shares() if self._shares_per_tree else self._mean_gains()
         if self._columns is not None:
             order = np.concatenate([self._columns[party] for party in self.parties_])
             values = values[np.argsort(order)]
         total = values.sum()
         return values / total if total > 0 else values
+
+    def _mean_gains(self) -> np.ndarray:
+        found = self.importances("gain")
+        return np.concatenate([found[party].to_numpy() for party in self.parties_])

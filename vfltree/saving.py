@@ -103,7 +103,7 @@ def half_of(model: Any, party: str) -> Half:
 
 # Of the caller's own, or telling what other parties keep to themselves: the columns of others by name or place, and
 # the seed of their secret orders.
-_NOT_KEPT = {"partition", "categorical_features", "random_state", "verbose"}
+_NOT_KEPT = {"partition", "categorical_features", "monotone_constraints", "random_state", "verbose"}
 
 
 def _active_extra(model: Any) -> dict[str, Any]:
@@ -127,8 +127,11 @@ _NOT_PLAIN = object()
 
 
 def _plain(value: Any) -> Any:
-    """A number, text, bool or None as JSON has it, or _NOT_PLAIN."""
+    """A number, text, bool, None or list of numbers as JSON has it, or _NOT_PLAIN."""
     value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, list | tuple | np.ndarray) and np.ndim(value) == 1:
+        plain = [_plain(item) for item in value]
+        return plain if all(type(item) in (int, float) for item in plain) else _NOT_PLAIN
     if isinstance(value, float) and not np.isfinite(value):
         return _NOT_PLAIN
     return value if value is None or isinstance(value, bool | int | float | str) else _NOT_PLAIN

@@ -260,3 +260,17 @@ def test_the_document_is_plain_json_of_xgboosts_schema():
     for tree in document["learner"]["gradient_booster"]["model"]["trees"]:
         left, right = np.array(tree["left_children"]), np.array(tree["right_children"])
         assert (right[left >= 0] == left[left >= 0] + 1).all()  # XGBoost's prediction relies on it
+
+
+def test_a_loaded_model_of_several_quantiles_keeps_its_levels(tmp_path):
+    X, y = some_data("regression", n_rows=80)
+    model = SecureBoostRegressor(
+        2, encryption="none", objective="reg:quantileerror", quantile_alpha=[0.1, 0.9]
+    )
+    model.fit(singles(X), y).save(tmp_path)
+    again = load(tmp_path)
+    assert again.quantile_alpha == [0.1, 0.9]
+    booster = again.to_xgboost(["active", "passive"])
+    np.testing.assert_allclose(
+        booster.predict(xgboost.DMatrix(singles(X))), model.predict(singles(X)), rtol=1e-6, atol=1e-6
+    )

@@ -36,6 +36,7 @@ class _SecureForest(FederatedTrees):
 
     _file_kind = FILE_KIND
     _passive_party = ForestPassive
+    _shares_per_tree = True
     _in_the_clear = "the targets, so the labels, in the clear"
     class_weight: Any = None
 
@@ -111,11 +112,12 @@ class _SecureForest(FederatedTrees):
         """What sums of each class are multiplied by, float64 (n_classes,); empty for all one."""
         return np.zeros(0)
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Any:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, ids: Any) -> Any:
         """Check, seat, train, gather."""
         self._settings(1)  # parameters first: the cheapest check
         for name in ("oob_score_", "oob_decision_function_", "oob_prediction_"):
             self.__dict__.pop(name, None)
+        X, y, sample_weight = self._joined(X, y, sample_weight, ids)
         blocks, y = self._begin_fit(X, y)
         n_rows = len(y)
         used = np.ones(n_rows, dtype=np.bool_)
@@ -174,9 +176,9 @@ class _SecureForest(FederatedTrees):
 
     # ---- prediction
 
-    def _means(self, X: Any) -> np.ndarray:
+    def _means(self, X: Any, ids: Any) -> np.ndarray:
         """Mean leaf values over the trees, (n_rows, n_values)."""
-        raw = self._predict(X).raw_scores
+        raw = self._predict(X, ids=ids).raw_scores
         return raw / len(self._active_model.sizes)
 
 
@@ -277,7 +279,7 @@ class SecureForestClassifier(ClassifierMixin, _SecureForest):
         )  # fmt: skip
         self.class_weight = class_weight
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SecureForestClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, ids: Any = None) -> SecureForestClassifier:
         """Train.
 
         X : DataFrame or array of all columns, or a dict party -> DataFrame or array; NaN is missing. With DataFrames in
@@ -285,8 +287,9 @@ class SecureForestClassifier(ClassifierMixin, _SecureForest):
         y : (n_rows,) labels of any kind scikit-learn accepts, in the order of the active party's rows.
         sample_weight : (n_rows,), optional; known to the active party only. Rows of weight 0 do not enter. Weights
             multiply draws and travel encrypted; they do not change how often a row is drawn.
+        ids : row IDs per party, a dict or a list in the order of the parties, as in `SecureBoostClassifier.fit`.
         """
-        return self._fit(X, y, sample_weight)
+        return self._fit(X, y, sample_weight, ids)
 
     def _settings(self, n_classes: int) -> ForestSettings:
         if self.criterion == "squared_error":
@@ -323,18 +326,21 @@ class SecureForestClassifier(ClassifierMixin, _SecureForest):
         predicted = self.classes_[values[used][known].argmax(axis=1)]
         self.oob_score_ = self._out_of_bag_score(y[known], predicted, accuracy_score)
 
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """Mean class shares of the leaves, (n_rows, n_classes), columns in the order of `classes_`."""
-        return self._means(X)
+    def predict_proba(self, X: Any, ids: Any = None) -> np.ndarray:
+        """Mean class shares of the leaves, (n_rows, n_classes), columns in the order of `classes_`.
 
-    def predict_log_proba(self, X: Any) -> np.ndarray:
+        ids : row IDs per party, as in `fit`. Row i of every result is row i of the active party's.
+        """
+        return self._means(X, ids)
+
+    def predict_log_proba(self, X: Any, ids: Any = None) -> np.ndarray:
         """Logarithms of `predict_proba`; -inf where a share is 0."""
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.predict_proba(X)))
+            return np.asarray(np.log(self.predict_proba(X, ids)))
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, ids: Any = None) -> np.ndarray:
         """Labels, (n_rows,)."""
-        shares = self.predict_proba(X)
+        shares = self.predict_proba(X, ids)
         return self.classes_[shares.argmax(axis=1)]
 
 
@@ -378,9 +384,9 @@ class SecureForestRegressor(RegressorMixin, _SecureForest):
             partition, encryption, key_bits, allow_weak_key, network, timeout, n_jobs, random_state, verbose,
         )  # fmt: skip
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SecureForestRegressor:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, ids: Any = None) -> SecureForestRegressor:
         """Train; y : (n_rows,) finite numbers. See `SecureForestClassifier.fit`."""
-        return self._fit(X, y, sample_weight)
+        return self._fit(X, y, sample_weight, ids)
 
     def _settings(self, n_classes: int) -> ForestSettings:
         if self.criterion != "squared_error":
@@ -406,6 +412,6 @@ class SecureForestRegressor(RegressorMixin, _SecureForest):
             np.asarray(y, dtype=np.float64)[known], values[used][known, 0], r2_score
         )
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, ids: Any = None) -> np.ndarray:
         """Predicted values, (n_rows,)."""
-        return self._means(X)[:, 0]
+        return self._means(X, ids)[:, 0]

@@ -10,6 +10,6 @@ FILE_KIND = FileKind(
     Records,
     module="forest.estimator",
     estimators=("SecureForestClassifier", "SecureForestRegressor"),
-    kept=("encryption_",),
+    kept=("encryption_", "n_rows_", "oob_score_"),
     check=check_halves,
 )

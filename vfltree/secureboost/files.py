@@ -10,6 +10,6 @@ FILE_KIND = FileKind(
     Records,
     module="secureboost.estimator",
     estimators=("SecureBoostClassifier", "SecureBoostRegressor"),
-    kept=("encryption_", "best_iteration_", "best_score_"),
+    kept=("encryption_", "n_rows_", "best_iteration_", "best_score_"),
     check=check_halves,
 )
