@@ -103,7 +103,9 @@ def half_of(model: Any, party: str) -> Half:
 
 # Of the caller's own, or telling what other parties keep to themselves: the columns of others by name or place, and
 # the seed of their secret orders.
-_NOT_KEPT = {"partition", "categorical_features", "monotone_constraints", "random_state", "verbose"}
+_NOT_KEPT = {
+    "partition", "categorical_features", "monotone_constraints", "random_state", "verbose", "checkpoint",
+}  # fmt: skip
 
 
 def _active_extra(model: Any) -> dict[str, Any]:

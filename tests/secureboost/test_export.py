@@ -89,6 +89,15 @@ class TestAgreement:
         raws = [raw_scores(model.to_xgboost(EVERYBODY), X) for model in (plain, sealed)]
         assert (raws[0] == raws[1]).all()
 
+    def test_a_model_that_was_stopped_early_has_only_the_rounds_it_predicts_with(self):
+        X, y = some_data("binary", n_rows=200)
+        X = singles(X)
+        model = SecureBoostClassifier(40, early_stopping_rounds=3, encryption="none", learning_rate=1.0)
+        model.fit(X[:120], y[:120], eval_set=(X[120:], y[120:]))
+        booster = model.to_xgboost(["active", "passive"])
+        assert booster.num_boosted_rounds() == model.n_rounds_ < 40
+        assert (raw_scores(booster, X) == model._predict(X).raw_scores).all()
+
     def test_training_rows_in_double_precision_keep_their_sides(self):
         X, y = some_data("binary", n_rows=200)
         model = SecureBoostClassifier(4, max_bin=64, encryption="none", partition=thirds(9, 3)).fit(X, y)

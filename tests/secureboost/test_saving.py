@@ -162,6 +162,20 @@ class TestRoundTrip:
         assert [type(c) for c in again.classes_] == [type(c) for c in model.classes_]
         assert list(again.predict(blocks(XA4, CONST4))) == list(y)
 
+    def test_a_model_that_was_stopped_early_keeps_its_best_round(self, tmp_path):
+        X, y = some_data("binary", n_rows=200)
+        model = SecureBoostClassifier(40, early_stopping_rounds=3, encryption="none", learning_rate=1.0)
+        model.fit(X[:120], y[:120], eval_set=(X[120:], y[120:]))
+        assert model.n_rounds_ == model.best_iteration_ + 1 < 40
+        model.save(tmp_path)
+        again = load(tmp_path)
+        assert (again.best_iteration_, again.best_score_) == (model.best_iteration_, model.best_score_)
+        assert again.n_rounds_ == model.n_rounds_
+        assert again.predict_proba(X).tobytes() == model.predict_proba(X).tobytes()
+        staged = list(again.staged_predict_proba(X))
+        assert len(staged) == model.n_rounds_
+        assert (staged[-1] == model.predict_proba(X)).all()
+
     def test_an_active_party_without_features_is_saved_too(self, tmp_path):
         model = boost1().fit({"a": None, "b": XA4}, Y4)
         model.save(tmp_path)
