@@ -17,7 +17,7 @@ DEV_TOOLS := $(VENV)/.dev-tools
 # The extension is rebuilt when one of these changes. Python files are used in place and need nothing.
 NATIVE := $(wildcard native/*.c native/*.h)
 
-.PHONY: help demo test check bench bench-peers dev sanitize clean
+.PHONY: help demo test check bench bench-peers experiments dev sanitize clean
 .DEFAULT_GOAL := help
 
 help:
@@ -26,6 +26,8 @@ help:
 	@echo "make check     style and types: ruff, mypy, clang-format"
 	@echo "make bench     time the operations               make bench ARGS='-k encrypt' for some of them"
 	@echo "make bench-peers  our Paillier beside others', in one run (installs them in .venv-peers; some minutes)"
+	@echo "make experiments  the papers' tables and growth of cost into docs/results (resumable; minutes to hours)"
+	@echo "                  ARGS='trees fate' for some of them"
 	@echo "make dev       everything for development: environment, build, tools, git hook"
 	@echo "make sanitize  crypto tests with AddressSanitizer and UndefinedBehaviorSanitizer"
 	@echo "make clean     remove what was built (not $(VENV); remove that by hand to start from nothing)"
@@ -57,6 +59,9 @@ bench: $(INSTALLED) $(TEST_TOOLS)
 bench-peers: $(INSTALLED)
 	@echo "== Paillier libraries side by side; for a fair table leave the machine alone meanwhile"
 	@$(PY) benchmarks/peers/run.py $(ARGS)
+
+experiments: $(INSTALLED) $(TEST_TOOLS)
+	@$(PY) benchmarks/experiments $(ARGS)
 
 dev: $(INSTALLED) $(TEST_TOOLS) $(DEV_TOOLS)
 	@hooks=`git rev-parse --git-path hooks 2>/dev/null` || exit 0; \
