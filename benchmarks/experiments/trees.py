@@ -95,7 +95,8 @@ def page(results: list[Result]) -> str:
 Written by `make experiments` on {datetime.date.today()}: {machine()}.
 
 {TREES} trees (for boosting rounds; on Nursery a round is one tree per class) of depth {DEPTH}, {BINS} bins,
-{len(seeds)} seeds, mean ± standard deviation. Seconds are wall-clock of `fit`, key made before; two parties in one process. Nursery
+{len(seeds)} seeds, mean ± standard deviation. Seconds are wall-clock of `fit`, key made before; two parties in one
+process. Nursery
 one-hot in full. Encrypted and plain runs of a seed give the same model, so their accuracies are the same. 512-bit keys
 protect nothing: those rows stand here because the paper used them.
 
