@@ -109,7 +109,7 @@ def main() -> None:
         for k in arguments.k
     ]
     with reuse_keys():
-        write_page("fate", page(make_runs("fate", runs, make)))
+        write_page("fate", make_runs("fate", runs, make), page)
 
 
 if __name__ == "__main__":

@@ -29,7 +29,10 @@ Result = dict[str, Any]
 
 
 def make_runs(name: str, runs: Sequence[Settings], make: Callable[[Settings], Result]) -> list[Result]:
-    """Results of all runs, in order, settings included; those that were made before are read."""
+    """Results of all runs, in order, settings included; those that were made before are read.
+
+    A run whose data is not there is left out, and said so.
+    """
     path = REPO / ".experiments" / f"{name}.jsonl"
     path.parent.mkdir(exist_ok=True)
     known = {_name(line["settings"]): line for line in _lines(path)}
@@ -39,7 +42,11 @@ def make_runs(name: str, runs: Sequence[Settings], make: Callable[[Settings], Re
         if line is None:
             say = " ".join(f"{key}={value}" for key, value in settings.items())
             print(f"== {name} {number}/{len(runs)}: {say}", flush=True)
-            line = {"settings": settings, "result": make(settings), "version": vfltree.__version__}
+            try:
+                line = {"settings": settings, "result": make(settings), "version": vfltree.__version__}
+            except FileNotFoundError as error:
+                print(f"   left out: {error}", flush=True)
+                continue
             with path.open("a") as file:
                 file.write(json.dumps(line) + "\n")
         results.append({**line["settings"], **line["result"]})
@@ -120,8 +127,12 @@ def machine() -> str:
     )
 
 
-def write_page(name: str, text: str) -> None:
+def write_page(name: str, results: Sequence[Result], page: Callable[[list[Result]], str]) -> None:
+    """Write `page(results)` to docs/results, unless there are none."""
+    if not results:
+        print(f"== {name}: no data, no page")
+        return
     path = RESULTS / f"{name}.md"
     path.parent.mkdir(exist_ok=True)
-    path.write_text(text)
+    path.write_text(page(list(results)))
     print(f"== Written: {path.relative_to(REPO)}")

@@ -75,6 +75,8 @@ def make(settings: Settings) -> Result:
         text=True,
         check=False,
     )
+    if "FileNotFoundError" in done.stderr:
+        raise FileNotFoundError(done.stderr.splitlines()[-1])
     if done.returncode:
         raise RuntimeError(f"the run {settings} failed:\n{done.stderr}")
     result: Result = json.loads(done.stdout.splitlines()[-1])
@@ -121,7 +123,7 @@ def main() -> None:
         with reuse_keys():
             print(json.dumps(child(json.loads(arguments.child))))
         return
-    write_page("scale", page(make_runs("scale", all_runs(), make)))
+    write_page("scale", make_runs("scale", all_runs(), make), page)
 
 
 if __name__ == "__main__":
