@@ -12,7 +12,7 @@ from importlib import import_module as _import_module
 from importlib.metadata import version as _version
 from typing import TYPE_CHECKING, Any
 
-from .exceptions import NotEncryptedWarning, RowsLeftOutWarning
+from .exceptions import InterruptedFitWarning, NotEncryptedWarning, RowsLeftOutWarning
 
 if TYPE_CHECKING:
     from .forest.estimator import SecureForestClassifier, SecureForestRegressor
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __version__ = _version("vfltree")
 
 __all__ = [
+    "InterruptedFitWarning",
     "NotEncryptedWarning",
     "RowsLeftOutWarning",
     "SecureBoostClassifier",

@@ -100,7 +100,7 @@ def active_checkpoint(setup: ActiveSetup) -> Checkpoint | None:
     settings["custom_objective"] = _function_of(settings["custom_objective"])
     settings["parties"] = [setup.party, *setup.passive_parties]
     data = {
-        "features of party " + setup.party: digest(setup.features, setup.categories, *(setup.cuts or ())),
+        f"features of party {setup.party!r}": digest(setup.features, setup.categories, *(setup.cuts or ())),
         "targets": digest(setup.targets),
         "sample weights": digest(setup.weights),
         "row IDs": digest(setup.ids_digest),
@@ -118,7 +118,7 @@ def passive_checkpoint(setup: PassiveSetup) -> Checkpoint | None:
     if not setup.checkpoint:
         return None
     data = {
-        "features of party " + setup.party: digest(setup.features, setup.categories, *(setup.cuts or ())),
+        f"features of party {setup.party!r}": digest(setup.features, setup.categories, *(setup.cuts or ())),
         "row IDs": digest(setup.ids_digest),
         "evaluation sets": digest(setup.evaluation),
     }
