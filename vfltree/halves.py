@@ -18,7 +18,7 @@ from vflparty import DamagedFileError, Message, ModelFile, ModelFileError, Wrong
 from vflparty.modelfile import FilePath
 
 # Kind of model in a file -> module of this package with its FILE_KIND.
-_KINDS = {"secureboost": "secureboost.files", "forest": "forest.files"}
+_KINDS = {"secureboost": "secureboost.files", "forest": "forest.files", "linear": "linear.files"}
 
 
 @dataclass(frozen=True)

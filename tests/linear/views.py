@@ -16,14 +16,14 @@ from vflparty.coordinator import AskKey, Coordinator, KeyMade, Opened, OpenMaske
 from vfltree.linear import LinearActiveParty, LinearPassiveParty, LinearSettings
 from vfltree.linear.arithmetic import PaillierArithmetic
 from vfltree.linear.exact.messages import ClearScores, MaskKey
-from vfltree.linear.messages import JoinedLinear
+from vfltree.linear.messages import JoinedLinear, TrainingFinished
 from vfltree.linear.own import OwnModel
 from vfltree.linear.rows.messages import OtherHalf, SealedRows
 from vfltree.linear.scores.messages import MaskedSums, SealedScores
 
 KINDS = (
     *LinearPassiveParty.messages,
-    *(AskKey, KeyMade, OpenMasked, Opened, JoinedLinear, SealedScores, MaskedSums),
+    *(AskKey, KeyMade, OpenMasked, Opened, JoinedLinear, SealedScores, MaskedSums, TrainingFinished),
     *(ClearScores, MaskKey, SealedRows, OtherHalf),
 )
 

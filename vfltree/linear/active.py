@@ -17,7 +17,14 @@ from .early_stopping import Patience
 from .exact.active import ExactLead
 from .features import decode_features
 from .leading import Lead
-from .messages import FinishTraining, JoinedLinear, JoinLinear, LinearActiveSetup, LinearResult
+from .messages import (
+    FinishTraining,
+    JoinedLinear,
+    JoinLinear,
+    LinearActiveSetup,
+    LinearResult,
+    TrainingFinished,
+)
 from .opening import Opening
 from .own import OwnModel
 from .powers.active import PowersLead
@@ -115,7 +122,9 @@ class LinearActiveParty(Leader):
         yield from lead.begin()
         n_epochs, converged = yield from self._epochs(lead)
         opened = lead.take_opened()
-        yield {party: FinishTraining(opened[party], lead.curvature) for party in self._passive}
+        answers = yield {party: FinishTraining(opened[party], lead.curvature) for party in self._passive}
+        settled = [isinstance(answer, TrainingFinished) and answer.settled for answer in answers.values()]
+        converged = converged or (own.settled and all(settled))
         return self._result(own.coefficients, n_epochs, converged, lead.losses)
 
     def _exchange(
@@ -172,7 +181,9 @@ class LinearActiveParty(Leader):
     ) -> LinearResult:
         n_columns = self._columns.n_columns
         intercept = coefficients[n_columns:].sum(axis=0)  # one row, or none
-        return LinearResult(coefficients[:n_columns], intercept, n_epochs, converged, np.array(losses))
+        return LinearResult(
+            coefficients[:n_columns], intercept, n_epochs, converged, np.array(losses), self._targets.unit
+        )
 
 
 def check_exchange(settings: LinearSettings, n_passive: int, weighted: bool, features: Any) -> None:

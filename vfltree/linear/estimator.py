@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 import warnings
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -13,17 +14,22 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from vflcrypto import InsecureKeyWarning, kernels
-from vflparty import Ledger, Message, Seat, codec, make_network, make_seat
+from vflcrypto.callers import outside_level
+from vflparty import Ledger, Message, Seat, codec, make_network, make_seat, new_training_id
 from vflparty.coordinator import Coordinator, CoordinatorLog, CoordinatorSetup
+from vflparty.modelfile import FilePath
 from vflparty.network import check_timeout
 
-from ..base import PartitionedEstimator, check_targets, party_seeds
+from ..base import check_targets, party_seeds
 from ..blocks import Block
 from ..exceptions import NotEncryptedWarning
+from ..joining import join_training
 from ..progress import ProgressBar
+from ..saving import SavedByParty
 from .active import LinearActiveParty, check_batches, check_exchange
 from .arithmetic import COUNTERS
 from .features import encode_features
+from .files import FILE_KIND
 from .messages import (
     LinearActiveSetup,
     LinearPassiveSetup,
@@ -36,16 +42,18 @@ from .passive import LinearPassiveParty
 from .prediction import LinearPredictor
 from .rows.layout import plan_rows
 from .settings import STRONG_KEY_BITS, LinearSettings
+from .vertical import VerticallyTransformed
 
 NETWORKS = ("inprocess", "process")
 LARGEST_TARGET = 1e150  # its square is a double, and so are sums of squares
 _COORDINATOR = "coordinator"
 
 
-class SecureLinear(PartitionedEstimator):
+class SecureLinear(SavedByParty, VerticallyTransformed):
     """What the estimators share. `__init__` only stores; everything is checked in `fit`, before a key is made."""
 
     _accept_sparse = True
+    _file_kind = FILE_KIND
     coordinator_log_: CoordinatorLog | None
 
     def __sklearn_tags__(self) -> Any:
@@ -78,10 +86,13 @@ class SecureLinear(PartitionedEstimator):
             raise ValueError(f"batch_size must be a positive integer or None for all rows, got {size!r}")
         return LinearSettings(**own, batch_size=size, n_jobs=kernels.thread_count(self.n_jobs), **family)
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Any:
+    def _fit(self, X: Any, y: Any, sample_weight: Any, ids: Any) -> Any:
         """Check, seat, train, gather."""
         self._settings(**self._family())  # parameters first: the cheapest check
-        previous = self.__dict__.pop("_model", None)  # a fit that fails must not leave an old model
+        previous = self._halves() if self.__sklearn_is_fitted__() and self.warm_start else None
+        self.__dict__.pop("_active_model", None)  # a fit that fails must not leave an old model
+        if ids is not None:
+            X, y, sample_weight = join_training(X, y, sample_weight, ids, self.partition)
         blocks, y = self._training_blocks(X, y)
         n_rows = next(iter(blocks.values())).n_rows
         if n_rows == 0:
@@ -95,8 +106,7 @@ class SecureLinear(PartitionedEstimator):
         for block in blocks.values():
             check_exchange(settings, len(blocks) - 1, weights is not None, block.values)
         _warn_of_weak_settings(settings, self.network)
-        start = previous if self.warm_start else None
-        self._train(blocks, targets, weights, settings, start)
+        self._train(blocks, targets, weights, settings, previous)
         return self
 
     def _train(
@@ -114,16 +124,14 @@ class SecureLinear(PartitionedEstimator):
             make_network(self.network, seats, timeout=self.timeout, on_progress=bar) as network,
         ):
             result: LinearResult = network.run()
-            model: dict[str, Message] = {self.parties_[0]: result}
-            for party in self.parties_[1:]:
-                model[party] = network.collect(party)
+            passive = {party: network.collect(party) for party in self.parties_[1:]}
             encrypted = settings.encryption != "none"
             log = network.collect(_COORDINATOR) if encrypted else None
-        self._model = model
+        self._keep_model(result, passive)
+        self.training_id_ = new_training_id()
         self.coordinator_log_ = cast("CoordinatorLog | None", log)
         self.encryption_ = settings.encryption
         self.n_iter_ = int(result.n_epochs)
-        self.intercept_ = self._own_intercept(result)
         self.loss_curve_ = result.losses.tolist()
         self._report_costs(network.ledger, settings)
         if not result.converged and not settings.batch_size:
@@ -131,7 +139,7 @@ class SecureLinear(PartitionedEstimator):
                 f"{result.n_epochs} epochs were not enough for gradients below tol={settings.tol:g}: more max_iter, "
                 "another learning_rate, or columns scaled to like sizes",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=outside_level(),
             )
 
     def _seats(
@@ -163,7 +171,9 @@ class SecureLinear(PartitionedEstimator):
             seats.append(make_seat(_COORDINATOR, Coordinator, coordinator_setup(blocks, settings)))
         return seats
 
-    def _passive_seat(self, block: Block, n_jobs: int, start: np.ndarray) -> Seat:
+    def _passive_seat(
+        self, block: Block, n_jobs: int, start: np.ndarray | None, model: Message | None = None
+    ) -> Seat:
         setup = LinearPassiveSetup(
             party=block.party,
             features=encode_features(block.values),
@@ -171,7 +181,8 @@ class SecureLinear(PartitionedEstimator):
             allow_weak_key=bool(self.allow_weak_key),
             allow_small_batches=bool(self.allow_small_batches),
             n_jobs=n_jobs,
-            start=start,
+            start=np.zeros((0, 0)) if start is None else start,
+            model=b"" if model is None else codec.encode(model),
         )
         return make_seat(block.party, LinearPassiveParty, setup)
 
@@ -191,22 +202,35 @@ class SecureLinear(PartitionedEstimator):
 
     # ---- the model
 
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "_active_model")
+
+    def _halves(self) -> dict[str, Message]:
+        """party -> its half of the model."""
+        return {self.parties_[0]: self._active_model, **self._passive_models}
+
+    @property
+    def intercept_(self) -> Any:
+        """The active party's."""
+        check_is_fitted(self, "_active_model")
+        return self._own_intercept(self._active_model)
+
     def coefficients(self, party: str) -> np.ndarray:
         """A party's own coefficients, float64 (n_outputs, n_columns): for that party to look at.
 
         Here all parties live in one process; between organisations nobody else can ask.
         """
-        check_is_fitted(self, "_model")
-        if party not in self.parties_:
-            raise ValueError(f"no party is called {party!r}, there are {list(self.parties_)}")
-        half = self._model[party]
+        check_is_fitted(self, "_active_model")
+        if party not in (halves := self._halves()):
+            raise ValueError(f"no half of party {party!r} is here, there are {list(halves)}")
+        half = halves[party]
         assert isinstance(half, LinearResult | PassiveCoefficients)
         return np.ascontiguousarray(half.coefficients.T)
 
     @property
     def coef_(self) -> np.ndarray:
         """All coefficients, as scikit-learn has them; only with share_coef=True, every party's consent."""
-        check_is_fitted(self, "_model")
+        check_is_fitted(self, "_active_model")
         if not self.share_coef:
             raise AttributeError(
                 "coefficients belong to the parties: coefficients(party) is each one's own, and share_coef=True, "
@@ -229,12 +253,21 @@ class SecureLinear(PartitionedEstimator):
     def _own_intercept(self, result: LinearResult) -> Any:
         return result.intercept
 
+    def save(self, folder: FilePath) -> dict[str, Path]:
+        """As every estimator: one file per party. ValueError with a vertical_transformer, which no file can hold."""
+        if self.__sklearn_is_fitted__() and self.transformers_:
+            raise ValueError(
+                "files hold coefficients, not transformers: keep each party's transformer with its own tools, and "
+                "train on what they give"
+            )
+        return super().save(folder)
+
     # ---- prediction
 
-    def _scores(self, X: Any, ledger: Ledger | None = None) -> np.ndarray:
+    def _scores(self, X: Any, ids: Any = None, ledger: Ledger | None = None) -> np.ndarray:
         """float64 (n_rows, n_outputs), by the federated protocol; its traffic is added to `ledger`."""
-        check_is_fitted(self, "_model")
-        blocks = self._prediction_blocks(X)
+        check_is_fitted(self, "_active_model")
+        blocks = self._prediction_blocks(X if ids is None else self._with_ids(X, ids))
         check_finite(blocks)
         active = blocks[self.parties_[0]]
         if active.n_rows == 0:
@@ -244,23 +277,24 @@ class SecureLinear(PartitionedEstimator):
             features=encode_features(active.values),
             ids_digest=active.ids_digest,
             passive_parties=self.parties_[1:],
-            model=codec.encode(self._model[active.party]),
+            model=codec.encode(self._active_model),
         )
+        if self._ask is not None:
+            asked: LinearPredicted = self._ask(setup)
+            return asked.scores
         seats = [make_seat(active.party, LinearPredictor, setup)]
         for party in self.parties_[1:]:
-            half = self._model[party]
-            assert isinstance(half, PassiveCoefficients)
-            seats.append(self._passive_seat(blocks[party], 1, half.coefficients))
+            seats.append(self._passive_seat(blocks[party], 1, None, self._passive_models[party]))
         with make_network(self.network, seats, timeout=self.timeout) as network:
             result: LinearPredicted = network.run()
         if ledger is not None:
             ledger.merge(network.ledger.to_message())
         return result.scores
 
-    def prediction_traffic(self, X: Any) -> pd.DataFrame:
+    def prediction_traffic(self, X: Any, ids: Any = None) -> pd.DataFrame:
         """Predict, and say what crossed: messages and bytes per party and kind, as `traffic_`."""
         ledger = Ledger()
-        self._scores(X, ledger)
+        self._scores(X, ids, ledger)
         return ledger.summary()
 
     def _check_present(self, party: str, present: Mapping[str, Any]) -> None:
@@ -347,14 +381,14 @@ def _warn_of_weak_settings(settings: LinearSettings, network: str) -> None:
         warnings.warn(
             'encryption="none": parties receive scores and residuals in the clear and can read labels from them',
             NotEncryptedWarning,
-            stacklevel=4,
+            stacklevel=outside_level(),
         )
     elif settings.key_bits < min(STRONG_KEY_BITS) and network == "process":
         # Made here, the key itself warns; there, its warning ends in the log of a process.
         warnings.warn(
             f"a {settings.key_bits}-bit key protects nothing: use it in tests only",
             InsecureKeyWarning,
-            stacklevel=4,
+            stacklevel=outside_level(),
         )
 
 

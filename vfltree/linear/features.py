@@ -8,6 +8,7 @@ import numpy as np
 
 from vflparty import codec
 
+from .columns import LARGEST_SCORE_BITS, SCORE_BITS
 from .messages import Features
 
 _NONE = np.zeros(0, dtype=np.int64)
@@ -39,6 +40,17 @@ def decode_features(data: bytes) -> Any:
 
     shape = (len(message.starts) - 1, message.n_columns)
     return sparse.csr_array((message.values, message.columns, message.starts), shape=shape)
+
+
+def fixed_scores(scores: np.ndarray, unit: float) -> np.ndarray:
+    """Float scores as int64, in units of unit * 2**-SCORE_BITS, so that masks modulo 2**64 cancel exactly."""
+    scaled = np.rint(np.ldexp(scores / unit, SCORE_BITS))
+    if not (np.abs(scaled) < 2.0**LARGEST_SCORE_BITS).all():
+        raise OverflowError(
+            f"a score beyond {unit * 2.0 ** (LARGEST_SCORE_BITS - SCORE_BITS):g} cannot be hidden among those of other "
+            "parties: are the columns those of training?"
+        )
+    return scaled.astype(np.int64)
 
 
 def float_scores(features: Any, coefficients: np.ndarray) -> np.ndarray:

@@ -35,6 +35,8 @@ class SecureLogisticRegression(ClassifierMixin, SecureLinear):
     early_stopping, n_iter_no_change : stop when the training loss, to second order under encryption or exact, has not
         fallen by more than tol for so many epochs. The active party sees the loss and announces the end only.
     share_coef : every party consents that `coef_` shows its coefficients.
+    vertical_transformer : a scikit-learn transformer that every party fits on its own raw columns (a StandardScaler,
+        say), or a dict party -> transformer. Then coef_ goes with the transformed columns, parties in order.
     partition : dict party name -> columns; the first party is active. None: two parties, half the columns each.
     encryption : "paillier", or "none" for the same protocol in the clear (warns).
     key_bits : 3072 (default), 2048 or 4096; weaker keys, for tests only, need allow_weak_key=True.
@@ -81,6 +83,7 @@ class SecureLogisticRegression(ClassifierMixin, SecureLinear):
         n_iter_no_change: int = 5,
         warm_start: bool = False,
         share_coef: bool = False,
+        vertical_transformer: Any = None,
         partition: Mapping[str, Any] | None = None,
         encryption: str = "paillier",
         key_bits: int = 3072,
@@ -112,6 +115,7 @@ class SecureLogisticRegression(ClassifierMixin, SecureLinear):
         self.n_iter_no_change = n_iter_no_change
         self.warm_start = warm_start
         self.share_coef = share_coef
+        self.vertical_transformer = vertical_transformer
         self.partition = partition
         self.encryption = encryption
         self.key_bits = key_bits
@@ -122,15 +126,16 @@ class SecureLogisticRegression(ClassifierMixin, SecureLinear):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SecureLogisticRegression:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, ids: Any = None) -> SecureLogisticRegression:
         """Train.
 
         X : DataFrame, array or SciPy matrix of all columns, or a dict party -> one of them. With DataFrames in a dict
             the index is the row ID: the parties' rows are matched by it.
         y : (n_rows,) labels of any kind scikit-learn accepts, in the order of the active party's rows.
         sample_weight : (n_rows,), optional; known to the active party only.
+        ids : dict party -> row IDs, where the parties hold rows in orders of their own.
         """
-        return self._fit(X, y, sample_weight)
+        return self._fit(X, y, sample_weight, ids)
 
     def _family(self) -> dict[str, Any]:
         if self.multi_class not in MULTI_CLASS:
@@ -163,14 +168,14 @@ class SecureLogisticRegression(ClassifierMixin, SecureLinear):
         targets = (numbers[:, None] == np.arange(n_classes)).astype(np.float64)
         return (targets if n_classes > 2 else targets[:, 1:]), weights
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Any, ids: Any = None) -> np.ndarray:
         """Scores: (n_rows,) for two classes, else (n_rows, n_classes)."""
-        scores = self._scores(X)
+        scores = self._scores(X, ids)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Any, ids: Any = None) -> np.ndarray:
         """Probabilities by the logistic function itself, (n_rows, n_classes), columns in the order of `classes_`."""
-        scores = self._scores(X)
+        scores = self._scores(X, ids)
         if len(self.classes_) == 2:
             positive = FAMILIES["binomial"].mean(scores)
             return np.hstack([1.0 - positive, positive])
@@ -180,12 +185,12 @@ class SecureLogisticRegression(ClassifierMixin, SecureLinear):
         total = each.sum(axis=1, keepdims=True)
         return np.where(total > 0, each / np.where(total > 0, total, 1.0), 1.0 / each.shape[1])
 
-    def predict_log_proba(self, X: Any) -> np.ndarray:
+    def predict_log_proba(self, X: Any, ids: Any = None) -> np.ndarray:
         """Logarithms of the probabilities."""
         with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+            return np.log(self.predict_proba(X, ids))
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, ids: Any = None) -> np.ndarray:
         """Labels, (n_rows,)."""
-        scores = self.decision_function(X)
+        scores = self.decision_function(X, ids)
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]

@@ -1,8 +1,9 @@
 """What every linear training begins and ends with, and prediction; the steps between are in each exchange's own page.
 
 Training:    AskKey -> KeyMade (coordinator);  JoinLinear -> JoinedLinear;  steps of an exchange (scores/messages.py,
-             rows/messages.py, exact/messages.py);  FinishTraining -> Done.
-Prediction:  SendLinearScores -> LinearScores, once.
+             rows/messages.py, exact/messages.py);  FinishTraining -> TrainingFinished.
+Prediction:  with several passive parties OfferMaskKey -> MaskKey and TakeMaskKeys -> Done (exact/messages.py);  then
+             SendLinearScores -> LinearScores or HiddenScores, once.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ class LinearPassiveSetup(Message):
     allow_weak_key: bool
     allow_small_batches: bool
     n_jobs: int
-    start: NDArray[np.float64]  # (n_columns, n_outputs): to start from, or to predict with; or empty
+    start: NDArray[np.float64]  # (n_columns, n_outputs) to start from; or empty
+    model: bytes  # an encoded PassiveCoefficients, to predict; empty to train
 
 
 @dataclass(frozen=True)
@@ -72,11 +74,18 @@ class JoinedLinear(Message):
 
 
 @dataclass(frozen=True)
-class FinishTraining(Message):
-    """active -> every passive, once: the last opened values, if any; answered by Done."""
+class FinishTraining(Message, answer="TrainingFinished"):
+    """active -> every passive, once: the last opened values, if any."""
 
     opened: bytes
     curvature: float
+
+
+@dataclass(frozen=True)
+class TrainingFinished(Message):
+    """passive -> active."""
+
+    settled: bool  # its last gradient was within tol
 
 
 @dataclass(frozen=True)
@@ -84,6 +93,8 @@ class PassiveCoefficients(Message):
     """A passive party's half of the model: its state, for itself to keep."""
 
     coefficients: NDArray[np.float64]  # (n_columns, n_outputs)
+    unit: float = 1.0  # of scores in fixed point
+    alone: bool = True  # the only passive party: it has nobody to hide its scores among
 
 
 @dataclass(frozen=True)
@@ -95,6 +106,7 @@ class LinearResult(Message):
     n_epochs: int
     converged: bool
     losses: NDArray[np.float64]  # per epoch where it was watched; else empty
+    unit: float = 1.0  # of scores in fixed point
 
 
 @dataclass(frozen=True)
@@ -109,7 +121,7 @@ class LinearPredictionSetup(Message):
 
 
 @dataclass(frozen=True)
-class SendLinearScores(Message, answer="LinearScores"):
+class SendLinearScores(Message, answer=("LinearScores", "HiddenScores")):
     """active -> every passive, once per block of rows to predict."""
 
     ids_digest: bytes
@@ -118,9 +130,16 @@ class SendLinearScores(Message, answer="LinearScores"):
 
 @dataclass(frozen=True)
 class LinearScores(Message):
-    """passive -> active: X_k w_k of the rows asked for."""
+    """passive -> active: X_k w_k of the rows asked for, where it is the only passive party."""
 
     scores: NDArray[np.float64]  # (n_rows, n_outputs)
+
+
+@dataclass(frozen=True)
+class HiddenScores(Message):
+    """passive -> active: X_k w_k in fixed point, under masks that cancel over the passive parties."""
+
+    scores: NDArray[np.int64]  # (n_rows, n_outputs), in units of unit * 2**-SCORE_BITS modulo 2**64
 
 
 @dataclass(frozen=True)

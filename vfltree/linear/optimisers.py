@@ -76,8 +76,10 @@ class Momentum(_PerCoordinate):
     _velocity: np.ndarray | float = 0.0
 
     def _direction(self, gradient: np.ndarray) -> tuple[np.ndarray, float]:
-        self._velocity = self._settings.momentum * self._velocity + gradient
-        return self._velocity, 1.0
+        momentum = self._settings.momentum
+        self._velocity = momentum * self._velocity + gradient
+        # A gradient that stays counts 1 / (1 - momentum) times, and so must the L1 penalty.
+        return self._velocity, 1.0 / (1.0 - momentum)
 
 
 class Adam(_PerCoordinate):

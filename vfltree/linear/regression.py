@@ -17,9 +17,9 @@ from .penalties import mean_penalty, sum_penalty
 class _SecureRegression(RegressorMixin, SecureLinear):
     """One output; `fit` and what it checks of y."""
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, ids: Any = None) -> Any:
         """Train; y : (n_rows,) finite numbers. See `SecureLogisticRegression.fit`."""
-        return self._fit(X, y, sample_weight)
+        return self._fit(X, y, sample_weight, ids)
 
     def _encode(self, y: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
         targets = np.asarray(y, dtype=np.float64)
@@ -67,6 +67,7 @@ class SecureLinearRegression(_SecureRegression):
         n_iter_no_change: int = 5,
         warm_start: bool = False,
         share_coef: bool = False,
+        vertical_transformer: Any = None,
         partition: Mapping[str, Any] | None = None,
         encryption: str = "paillier",
         key_bits: int = 3072,
@@ -94,6 +95,7 @@ class SecureLinearRegression(_SecureRegression):
         self.n_iter_no_change = n_iter_no_change
         self.warm_start = warm_start
         self.share_coef = share_coef
+        self.vertical_transformer = vertical_transformer
         self.partition = partition
         self.encryption = encryption
         self.key_bits = key_bits
@@ -107,9 +109,9 @@ class SecureLinearRegression(_SecureRegression):
     def _family(self) -> dict[str, Any]:
         return {"family": "gaussian", "n_outputs": 1, **sum_penalty(self.alpha, self.l1_ratio)}
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, ids: Any = None) -> np.ndarray:
         """Predicted values, (n_rows,)."""
-        return self._scores(X)[:, 0]
+        return self._scores(X, ids)[:, 0]
 
 
 class SecurePoissonRegression(_SecureRegression):
@@ -140,6 +142,7 @@ class SecurePoissonRegression(_SecureRegression):
         n_iter_no_change: int = 5,
         warm_start: bool = False,
         share_coef: bool = False,
+        vertical_transformer: Any = None,
         partition: Mapping[str, Any] | None = None,
         encryption: str = "paillier",
         key_bits: int = 3072,
@@ -166,6 +169,7 @@ class SecurePoissonRegression(_SecureRegression):
         self.n_iter_no_change = n_iter_no_change
         self.warm_start = warm_start
         self.share_coef = share_coef
+        self.vertical_transformer = vertical_transformer
         self.partition = partition
         self.encryption = encryption
         self.key_bits = key_bits
@@ -193,6 +197,6 @@ class SecurePoissonRegression(_SecureRegression):
             raise ValueError("y is 0 everywhere: the logarithm of its mean is not finite")
         return targets, weights
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Any, ids: Any = None) -> np.ndarray:
         """Predicted means, (n_rows,)."""
-        return FAMILIES["poisson"].mean(self._scores(X))[:, 0]
+        return FAMILIES["poisson"].mean(self._scores(X, ids))[:, 0]

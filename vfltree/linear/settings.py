@@ -115,7 +115,7 @@ _RANGES: dict[str, tuple[type, float, float, bool]] = {
     "l1_mean": (numbers.Real, 0, np.inf, False),
     "learning_rate": (numbers.Real, 0, np.inf, True),
     "learning_rate_decay": (numbers.Real, 0, np.inf, False),
-    "momentum": (numbers.Real, 0, 1, False),
+    "momentum": (numbers.Real, 0, 0.999, False),
     "max_iter": (numbers.Integral, 1, np.inf, False),
     "tol": (numbers.Real, 0, np.inf, False),
     "batch_size": (numbers.Integral, 0, np.inf, False),

@@ -12,7 +12,8 @@ from vflparty.party import Round
 from ..columns import LARGEST_SCORE_BITS, SCORE_BITS
 from ..leading import Lead, batch_array, in_step
 from ..scores.messages import MaskedSums, SealedResiduals
-from .messages import ClearScores, MaskKey, NextExactStep, OfferMaskKey, TakeMaskKeys
+from .keys import exchange_keys
+from .messages import ClearScores, NextExactStep
 
 # Residuals of LARGEST_SCORE_BITS times weights of 40 bits.
 _RESIDUAL_BITS = LARGEST_SCORE_BITS + 40
@@ -23,15 +24,7 @@ class ExactLead(Lead):
 
     def begin(self) -> Generator[Round, Round, None]:
         """Pairwise keys, where there are several passive parties to hide among."""
-        if len(self.passive) < 2:
-            return
-        answers = yield to_all(self.passive, OfferMaskKey())
-        keys = {party: answer.public for party, answer in answers.items() if isinstance(answer, MaskKey)}
-        messages: Round = {}
-        for party in self.passive:
-            others = tuple(other for other in self.passive if other != party)
-            messages[party] = TakeMaskKeys(party, others, tuple(keys[other] for other in others))
-        yield messages
+        yield from exchange_keys(self.passive)
 
     def step(self, step: int, rows: np.ndarray | None) -> Generator[Round, Round, bool]:
         opened, batch = self.take_opened(), batch_array(rows)
