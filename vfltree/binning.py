@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from vfltree._jit import jit
 
 MIN_BINS, MAX_BINS = 2, 256
+NONE_LEFT = -2  # as the bin of a split: no value present goes left
 LARGEST = np.finfo(np.float64).max
 
 
@@ -193,7 +194,10 @@ class BinMapper:
         return binned
 
     def threshold(self, feature: int, bin: int) -> float:
-        """The number t for which "bin or lower" is "x < t"; past the last cut +inf: all present values; for -1 -inf."""
+        """The number t for which "bin or lower" is "x < t"; past the last cut +inf: all present values.
+
+        -inf for a bin below 0, NONE_LEFT or -1: none of them.
+        """
         cuts = self.cuts[feature]
         if bin < 0:
             return -np.inf

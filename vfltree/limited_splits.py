@@ -16,9 +16,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from vfltree._jit import jit
+from vfltree.binning import NONE_LEFT
 
 Array = NDArray[np.float64]
 Signs = NDArray[np.int8]
@@ -39,6 +40,21 @@ class Limits:
     signs: Signs
     lower: Array
     upper: Array
+
+
+def checked_signs(signs: ArrayLike | None, n_features: int) -> Signs:
+    """Monotone constraints as int8 (n_features,); None: all 0. ValueError for other numbers or another length."""
+    checked = np.zeros(n_features) if signs is None else np.asarray(signs)
+    if checked.shape != (n_features,) or not np.isin(checked, (-1, 0, 1)).all():
+        raise ValueError(f"{n_features} features need as many signs of -1, 0 or 1, got {signs!r}")
+    return checked.astype(np.int8)
+
+
+def check_ordered(signs: Signs, n_categories: NDArray[np.integer]) -> None:
+    """ValueError where a column of categories has a sign. n_categories : (n_features,), 0 for numbers."""
+    wrong = np.flatnonzero((signs != 0) & (n_categories > 0))
+    if len(wrong):
+        raise ValueError(f"column {wrong[0]} holds categories, which have no order: its sign must be 0")
 
 
 def child_bounds(
@@ -105,7 +121,9 @@ def scan_limited(  # type: ignore[no-untyped-def]
                     continue
                 g = total_g[k] if backward else 0
                 h = total_h[k] if backward else 0
-                for step in range(last - backward):
+                # Backward ends with the missing values alone on the left: no mirror image of a forward split where
+                # weights must not fall from left to right.
+                for step in range(last):
                     b = step
                     if backward:
                         b = last - 2 - step
@@ -127,7 +145,7 @@ def scan_limited(  # type: ignore[no-untyped-def]
                     new = np.float32(both - node)
                     if new > gain[k, f] and not np.isinf(new):
                         gain[k, f] = new
-                        bins[k, f] = b
+                        bins[k, f] = b if b >= 0 else NONE_LEFT
                         missing_left[k, f] = backward == 1
                         left_g[k, f] = g
                         left_h[k, f] = h

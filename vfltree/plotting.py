@@ -82,6 +82,8 @@ def split_text(split: Split) -> str:
         rule = f"not in categories {', '.join(map(str, split.right))}"
     elif split.threshold == np.inf:
         rule = "is there"
+    elif split.threshold == -np.inf:
+        rule = "is missing"
     else:
         rule = f"< {split.threshold:.6g}"
     return f"{split.party}: {split.name} {rule} (missing: {missing})"

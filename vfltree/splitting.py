@@ -60,7 +60,8 @@ class BestSplits:
     gain : ndarray of float64, shape (n_nodes, n_features)
         Holds numbers with at most 24 significant bits, to be compared as they are; 0 where there is no split.
     bin : ndarray of int32, shape (n_nodes, n_features)
-        Present values in this bin or lower go left; -1 where there is no split.
+        Present values in this bin or lower go left; -1 where there is no split, `binning.NONE_LEFT` where only
+        missing values go left.
     missing_left : ndarray of bool, shape (n_nodes, n_features)
         Where missing values go.
     left_g, left_h : ndarray of int64, shape (n_nodes, n_features)

@@ -56,7 +56,7 @@ def goes_left(values: Array, thresholds: Array, missing_left: Bools) -> Bools:
     """Which way values go at their nodes, elementwise.
 
     `x < threshold` goes left and NaN goes where `missing_left` says. A threshold of +inf stands for "every
-    value that is present goes left", +inf included.
+    value that is present goes left", +inf included; one of -inf for "none does".
     """
     below = (values < thresholds) | np.isposinf(thresholds)
     return np.where(np.isnan(values), missing_left, below)

@@ -122,3 +122,59 @@ def test_trees_of_several_classes_grow_by_gain_side_by_side():
     objective = {"objective": "multi:softprob", "num_class": 5}
     booster, matrix, model = train_both(X, y, objective, rounds=4, grow_policy="lossguide", max_leaves=9)
     assert_same_trees(model, booster, matrix)
+
+
+def xgboosts(signs) -> str:
+    return "(" + ",".join(map(str, signs)) + ")"
+
+
+@pytest.mark.parametrize("missing", [False, True], ids=["whole", "missing"])
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"max_delta_step": 0.4, "reg_alpha": 0.3},
+        {"grow_policy": "lossguide", "max_leaves": 9, "min_child_weight": 0.1},
+        {"max_depth": 10, "reg_lambda": 0.1, "gamma": 0.01},
+    ],
+    ids=["plain", "limited", "lossguide", "deep"],
+)
+def test_monotone_trees_are_xgboosts(parameters, missing):
+    X, y = data(missing=missing)
+    signs = [1, 1, -1, 0, -1, 1, -1, 0, 1]
+    booster, matrix, model = train_both(
+        X, y, BINARY, rounds=15, theirs={"monotone_constraints": xgboosts(signs)}, monotone_constraints=signs,
+        **parameters,
+    )  # fmt: skip
+    assert_same_trees(model, booster, matrix)
+    np.testing.assert_allclose(model.predict_proba(X)[:, 1], booster.predict(matrix), atol=1e-5)
+
+
+def test_equal_features_of_other_signs_are_told_apart_by_their_owner():
+    """Columns 0 and 8 are the same; here one party owns both, and one may rise and the other fall."""
+    X, y = data(missing=False)
+    X[:, 7] = X[:, 8]
+    for signs in ([0, 0, 0, 0, 0, 0, 0, -1, 1], [0, 0, 0, 0, 0, 0, 0, 1, 0], [0, 0, 0, 0, 0, 0, 0, 0, 1]):
+        booster, matrix, model = train_both(
+            X[:, 1:], y, BINARY, rounds=8, n_parties=2, theirs={"monotone_constraints": xgboosts(signs[1:])},
+            monotone_constraints=signs[1:],
+        )  # fmt: skip
+        assert_same_trees(model, booster, matrix)
+
+
+def test_monotone_regression_and_classes_are_xgboosts():
+    signs = [1, 0, -1, 0, 1, 0, -1, 0, 0]
+    for task, objective in (
+        ("regression", {"objective": "reg:squarederror"}),
+        ("five", {"objective": "multi:softprob", "num_class": 5}),
+    ):
+        X, y = data(task=task, n_rows=300)
+        booster, matrix, model = train_both(
+            X,
+            y,
+            objective,
+            rounds=5,
+            theirs={"monotone_constraints": xgboosts(signs)},
+            monotone_constraints=signs,
+        )
+        assert_same_trees(model, booster, matrix)

@@ -40,12 +40,24 @@ class CutRegressor(_GivenCuts, SecureBoostRegressor):
 
 
 def train_both(
-    X, y, objective: dict[str, Any], weights=None, n_parties: int = 3, rounds: int = ROUNDS, **parameters
-):
-    """XGBoost and the federated estimator on XGBoost's cuts, columns in party order. X holds float32 numbers."""
+    X, y, objective: dict[str, Any], weights=None, n_parties: int = 3, rounds: int = ROUNDS,
+    theirs: dict[str, Any] | None = None, **parameters,
+):  # fmt: skip
+    """XGBoost and the federated estimator on XGBoost's cuts, columns in party order. X holds float32 numbers.
+
+    theirs : parameters that XGBoost writes otherwise.
+    """
     matrix = xgb.QuantileDMatrix(X, label=y, weight=weights, max_bin=MAX_BIN)
     booster = xgb.train(
-        {"tree_method": "hist", "max_bin": MAX_BIN, "max_depth": 6, "eta": 0.3, **objective, **parameters},
+        {
+            "tree_method": "hist",
+            "max_bin": MAX_BIN,
+            "max_depth": 6,
+            "eta": 0.3,
+            **objective,
+            **parameters,
+            **(theirs or {}),
+        },
         matrix,
         num_boost_round=rounds,
     )

@@ -91,7 +91,8 @@ def tree_differences(
 ) -> list[str]:
     """The first difference of every tree that has one. stored_cuts : of `QuantileDMatrix.get_quantile_cut`."""
     bounds, values = (np.asarray(part) for part in stored_cuts)
-    ends = values.astype(np.float64)[bounds.astype(np.int64)[1:] - 1]
+    starts = bounds.astype(np.int64)
+    ends = values.astype(np.float64)[np.stack([starts[:-1], starts[1:] - 1])]  # below and above all values
     dumped = json.loads(theirs.save_raw("json"))["learner"]["gradient_booster"]["model"]["trees"]
     assert len(dumped) == len(trees)
     found = [first_difference(trees[t], t, table, tree, ends) for t, tree in enumerate(dumped)]
@@ -113,7 +114,7 @@ def first_difference(
             feature = int(table.columns[r])
             condition: Any = float(table.thresholds[r])
             # XGBoost has a cut beyond all values where we say +inf.
-            condition = float(ends[feature]) if np.isinf(condition) else condition
+            condition = float(ends[int(condition > 0), feature]) if np.isinf(condition) else condition
             if np.isnan(condition):
                 condition = tuple(np.flatnonzero(np.unpackbits(table.right[r])).tolist())
             here = (int(mine.left[at]), int(mine.right[at]), feature, condition, bool(table.missing_left[r]))

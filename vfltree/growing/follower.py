@@ -16,9 +16,10 @@ from vflparty.modelfile import FilePath
 
 from ..bin_groups import MIN_ROWS, BinGroups, check_min_rows
 from ..bin_sums import count_bins, fullest_bins
-from ..binning import BinMapper
+from ..binning import NONE_LEFT, BinMapper
 from ..categories import Categories
 from ..joint_cells import MergeTree, find_trees, plan_sums, single_features, trees_of
+from ..limited_splits import checked_signs
 from ..rows import rows_digest
 from ..sealing import Summer
 from ..tree import RecordTable, record_parts
@@ -176,6 +177,7 @@ class TreeFollower(Party):
     min_rows_per_sum : no sum that it sends, and none that follows for a node's sibling, is over fewer rows (and more
         than none); 1 sends them all. See `vfltree.bin_groups`.
     categories : lists behind the codes in `features`; None: all columns hold numbers.
+    signs : 1 or -1 where predictions may not fall or rise with a feature (in boosting), else 0; None: all 0.
     """
 
     setup_message = PassiveSetup
@@ -196,6 +198,7 @@ class TreeFollower(Party):
         records: RecordTable | None = None,
         min_rows_per_sum: int = MIN_ROWS,
         categories: Categories | None = None,
+        signs: np.ndarray | None = None,
     ) -> None:
         self.name = name
         self._features = np.asarray(features, dtype=np.float64)
@@ -205,6 +208,7 @@ class TreeFollower(Party):
         self._n_jobs = n_jobs
         self._min_rows = check_min_rows(min_rows_per_sum)
         self._categories = Categories.none() if categories is None else categories
+        self._signs = checked_signs(signs, self._features.shape[1])
         self.records = RecordTable.empty() if records is None else records
         self._below = ValuesBelow(self._features)
         self._round: OpenNodes | None = None
@@ -225,6 +229,7 @@ class TreeFollower(Party):
             records=decode_records(setup.records),
             min_rows_per_sum=setup.min_rows_per_sum,
             categories=decode_categories(setup.categories),
+            signs=setup.signs,
         )
 
     @classmethod
@@ -265,7 +270,8 @@ class TreeFollower(Party):
             rule = SplitRule(
                 node, int(columns[best]), int(msg.bins[at]), bool(msg.missing_left[at]), sets[at]
             )
-            if rule.right is None and not 0 <= rule.bin < self._mapper.n_bins - 1:
+            known = 0 <= rule.bin < self._mapper.n_bins - 1 or (rule.bin == NONE_LEFT and rule.missing_left)
+            if rule.right is None and not known:
                 raise RemoteProtocolError(f"a split names bin {rule.bin} of {self._mapper.n_bins - 1}")
             current.rows(node)  # refuses nodes that are not open
             rule = current.snap(rule, int(msg.slots[at]))

@@ -188,8 +188,7 @@ class TreeLeader(Leader):
             right = split.right[0, : self._mapper.n_categories[column]]
         return SplitRule(split.node.record, column, bin_, bool(split.missing_left[0]), right)
 
-    @staticmethod
-    def _read_masks(party: str, answer: SplitsRecorded, group: list[Split]) -> dict[int, np.ndarray]:
+    def _read_masks(self, party: str, answer: SplitsRecorded, group: list[Split]) -> dict[int, np.ndarray]:
         masks = unpack_masks(answer.left, [len(split.node.rows) for split in group], party)
         for mask in masks:
             if mask.all() or not mask.any():

@@ -46,6 +46,7 @@ class PassiveSetup(Message):
     categories: bytes = b""  # an encoded CategoryLists of `features`; empty: all columns hold numbers
     evaluation: bytes = b""  # an encoded EvaluationRows: rows that are predicted while training goes
     checkpoint: str = ""  # path of the party's own file of finished rounds; empty: none
+    signs: NDArray[np.int8] | None = None  # int8 (n_features,), monotone constraints; None: none
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,7 @@ class Joined(Message):
 
     n_features: int
     n_bins: int  # of its widest feature, the bin for missing values (always the last) included
+    constrained: bool = False  # some feature has a monotone constraint
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,7 @@ class Histograms(Message):
     groups: NDArray[np.uint8] = field(default_factory=no_bytes)
     # uint8 (n_features,): categories of each feature, 0 for numbers. At level 0 only; empty where all hold numbers.
     n_categories: NDArray[np.uint8] = field(default_factory=no_bytes)
+    signs: NDArray[np.int8] | None = None  # int8 (n_features,), at level 0 of a constrained party: 1, -1 or 0
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,8 @@ class RecordSplits(Message, answer="SplitsRecorded"):
     nodes: NDArray[np.int64]  # int64 (n_splits,): record ids
     candidates: NDArray[np.int32]  # int32 (n_splits + 1,): bounds in the three arrays below
     slots: NDArray[np.int32]  # int32: numbers in the secret order of all features
-    bins: NDArray[np.int32]  # int32: the split is "bin <= this one goes left"; -1: a set of categories
+    # int32: the split is "bin <= this one goes left"; -1: a set of categories; -2: only missing values go left
+    bins: NDArray[np.int32]
     missing_left: NDArray[np.bool_]  # bool
     # uint8, packed bits: for each candidate of bin -1 a mask over its feature's categories, 1 for right.
     sets: NDArray[np.uint8] = field(default_factory=no_bytes)
@@ -107,6 +111,9 @@ class SplitsRecorded(Message):
     round: int
     level: int
     left: NDArray[np.uint8]  # uint8, packed bits
+    signs: NDArray[np.int8] | None = (
+        None  # int8 (n_splits,), of a constrained party: of the features that were chosen
+    )
 
 
 @dataclass(frozen=True)

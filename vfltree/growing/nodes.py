@@ -28,6 +28,10 @@ class Node:
     borders: list[np.ndarray | None] = field(
         default_factory=list
     )  # per party bool (n_features, n_bins), bins that stand for a group; None: all do
+    bounds: tuple[float, float] | None = (
+        None  # of the leaf weights from here down; None: nothing is constrained
+    )
+    sign: int = 0  # of the feature that splits it: its monotone constraint
 
 
 @dataclass(frozen=True)

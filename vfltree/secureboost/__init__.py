@@ -14,7 +14,8 @@ active   per node, the sums of gradients in each bin of each   names, columns an
          party merged; which of them are empty and which is
          fullest;
          which rows go left at every split; how many features
-         and bins a party has
+         and bins a party has; which hidden features of a
+         round have monotone constraints, and their signs
 passive  which rows are in each node that is summed and go     labels, gradients, weights, leaf values, loss,
          left at splits above the last level; its own winning  parameters of trees, features of others
          splits; numbers of rounds, outputs (classes), rows,

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self, cast
 import numpy as np
 
 from vflcrypto import PrivateKey
-from vflparty import Conversation, Message, codec, new_training_id, to_all
+from vflparty import Conversation, Message, RemoteProtocolError, codec, new_training_id, to_all
 from vflparty.party import Round
 
 from ..categories import Categories
@@ -17,8 +17,9 @@ from ..category_splits import CategoryRules
 from ..growing.leader import SumLimits, TreeLeader
 from ..growing.masks import pack_masks
 from ..growing.models import active_result, decode_categories, decode_records, decode_result, result_trees
-from ..growing.nodes import Division, Node
+from ..growing.nodes import Division, Node, Split
 from ..label_privacy import randomize_labels
+from ..limited_splits import check_ordered, checked_signs
 from ..losses import LeafLoss, Scores, fraction_bits_for
 from ..sealing import PairLayout, make_sealer
 from ..splitting import SplitRules
@@ -31,8 +32,11 @@ from .messages import (
     ActiveSetup,
     EvaluationSetup,
     GradientsForRound,
+    Histograms,
+    Joined,
     JoinTraining,
     KeepRounds,
+    SplitsRecorded,
     SumChildren,
     TrainingEnded,
     TrainingState,
@@ -61,12 +65,14 @@ class ActiveParty(TreeLeader):
     categories : lists behind the codes in `features`; None: all columns hold numbers.
     random_seed : of row sampling; None draws it from the system. It never reaches the cipher.
     private_key : to use in place of a fresh one.
+    signs : 1 or -1 where predictions may not fall or rise with an own feature, else 0; None: all 0.
     """
 
     setup_message = ActiveSetup
     result_message: ClassVar[type[Message]] = ActiveResult
 
     _columns: ColumnSample | None = None  # of the round in progress; None: all
+    _slot_signs: list[np.ndarray] | None = None  # of the round in progress, see `BoostRound.signs`
     # Set by `from_setup`: what an estimator asks for beside the trees.
     _evaluation: Evaluation | None = None
     _checkpoint: Checkpoint | None = None
@@ -89,6 +95,7 @@ class ActiveParty(TreeLeader):
         categories: Categories | None = None,
         random_seed: int | None = None,
         private_key: PrivateKey | None = None,
+        signs: np.ndarray | None = None,
     ) -> None:
         super().__init__(
             features,
@@ -108,6 +115,7 @@ class ActiveParty(TreeLeader):
             raise ValueError('first_tree="active" needs features of the active party, it has none')
         self._weights = weights
         self._settings = settings
+        self._signs = checked_signs(signs, self._features.shape[1])
         self._loss = make_loss(settings)
         self._seed = secrets.randbits(63) if random_seed is None else random_seed
         self._training, self._n_rounds = new_training_id(), 0
@@ -132,6 +140,7 @@ class ActiveParty(TreeLeader):
             cuts=setup.cuts,
             categories=decode_categories(setup.categories),
             random_seed=setup.random_seed,
+            signs=setup.signs,
         )
         if setup.evaluation:
             evaluation = cast("EvaluationSetup", codec.decode(setup.evaluation, (EvaluationSetup,)))
@@ -246,6 +255,7 @@ class ActiveParty(TreeLeader):
         settings, n_rows = self._settings, len(self._features)
         finished = self._own_splits
         self._bin_own()
+        check_ordered(self._signs, self._mapper.n_categories)
         if self._n_rounds:
             self._own_splits = continued(finished, self._own_splits)
         self._sealer = make_sealer(
@@ -267,6 +277,11 @@ class ActiveParty(TreeLeader):
             ),
         )  # fmt: skip
         self._keep_shapes(answers)
+        self._constrained = {party for party, joined in answers.items() if cast("Joined", joined).constrained}
+        if isinstance(self._loss, LeafLoss) and (self._constrained or self._signs.any()):
+            raise ValueError(
+                f"{settings.objective} finds leaf values anew: monotone constraints would not hold"
+            )
 
     # ---- one round
 
@@ -317,6 +332,7 @@ class ActiveParty(TreeLeader):
         nodes, level = current.roots(), 0
         builders = [node.builder for node in nodes]
         self._attach_histograms(current, level, nodes, answers)
+        current.signs = self._slot_signs = self._read_signs(answers)
         while nodes or current.waiting:
             with self.ledger.phase("split search"):
                 splits = current.choose_splits(nodes)
@@ -324,6 +340,38 @@ class ActiveParty(TreeLeader):
             nodes = yield from self._sum_children(current, level + 1, divisions)
             level += bool(nodes)  # where no child is worth a split, nothing was said of them
         return current.trees(builders)
+
+    def _read_signs(self, answers: Round) -> list[np.ndarray] | None:
+        """Monotone constraints by party and slot, as told with the sums of the roots; None where no party has any."""
+        if not self._constrained and not self._signs.any():
+            return None
+        signs = [self._signs]
+        for number, party in enumerate(self._passive, start=1):
+            of_party = np.zeros(self._shapes[party][0], dtype=np.int8)
+            shown = np.arange(len(of_party)) if self._shown is None else self._shown[number]
+            if party in self._constrained and len(shown):
+                told = cast("Histograms", answers[party]).signs
+                if told is None or told.shape != shown.shape or not np.isin(told, (-1, 0, 1)).all():
+                    raise RemoteProtocolError(f"{len(shown)} signs of -1, 0 or 1 were due, got {told}", party)
+                of_party[shown] = told
+            signs.append(of_party)
+        return signs
+
+    def _read_masks(self, party: str, answer: SplitsRecorded, group: list[Split]) -> dict[int, np.ndarray]:
+        """As `TreeLeader._read_masks`; of features of equal gain the owner says which sign its choice has."""
+        masks = super()._read_masks(party, answer, group)
+        if party in self._constrained:
+            told = answer.signs
+            if told is None or told.shape != (len(group),) or not np.isin(told, (-1, 0, 1)).all():
+                raise RemoteProtocolError(f"{len(group)} signs of -1, 0 or 1 were due, got {told}", party)
+            assert self._slot_signs is not None
+            for split, sign in zip(group, told.tolist(), strict=True):
+                if sign not in self._slot_signs[split.party][split.slots]:
+                    raise RemoteProtocolError(
+                        f"a feature of sign {sign} was not among those asked for", party
+                    )
+                split.node.sign = sign
+        return masks
 
     def _refit(self, raw: np.ndarray) -> Refit | None:
         """What finds leaf values anew, for losses that ask for it."""

@@ -23,6 +23,7 @@ from .cost import estimate
 from .export import ExportedToXGBoost
 from .files import FILE_KIND
 from .fitting import Fitting
+from .monotone import signs_of_blocks
 from .objectives import check_objective, predictions
 from .passive import PassiveParty
 from .settings import BoostSettings
@@ -59,6 +60,7 @@ class _SecureBoost(ExportedToXGBoost, FederatedTrees):
         other_rate: float = 0.1,
         grow_policy: str = "depthwise",
         max_leaves: int = 0,
+        monotone_constraints: Mapping[Any, Any] | Sequence[int] | None = None,
         scale_pos_weight: float = 1.0,
         base_score: float | None = None,
         objective: str | Callable[..., Any] | None = None,
@@ -104,6 +106,7 @@ class _SecureBoost(ExportedToXGBoost, FederatedTrees):
         self.other_rate = other_rate
         self.grow_policy = grow_policy
         self.max_leaves = max_leaves
+        self.monotone_constraints = monotone_constraints
         self.scale_pos_weight = scale_pos_weight
         self.base_score = base_score
         self.objective = objective
@@ -149,6 +152,7 @@ class _SecureBoost(ExportedToXGBoost, FederatedTrees):
             blocks, y = self._begin_fit(X, y)
             blocks, y, weights = weighted_rows(blocks, y, sample_weight, self.class_weight)
             targets, settings = self._encode(y)
+            fitting.signs = signs_of_blocks(self, settings, blocks)
             fitting.prepare(settings)
             self._warn_of_keys(settings)
             fitting.train(blocks, targets, weights, settings)
@@ -251,6 +255,8 @@ class SecureBoostClassifier(ClassifierMixin, StagedClassification, _SecureBoost)
     sampling_method : "uniform" (with `subsample`), or "goss" as in LightGBM: the `top_rate` of rows with the largest
         gradients and, with more weight, `other_rate` of all rows from the rest. Shows which rows have large gradients.
     max_delta_step : bound of leaves before the learning rate; None: 0.7 for "count:poisson", else none (0).
+    monotone_constraints : 1 or -1 where predictions may not fall or rise with a column: {column: sign}, a sequence for
+        all columns, or {party: either of these}. A passive party's signs show at the active one, without names.
     grow_policy : "depthwise", or "lossguide" with `max_leaves`; `max_depth` bounds both, and 0 (no bound) is refused.
     categorical_features : columns of categories besides those of pandas' dtype "category": names, numbers or a mask, or
         a dict party -> columns. At most 255 categories a column; a value not seen in training counts as missing.

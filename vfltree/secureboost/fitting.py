@@ -56,6 +56,7 @@ class Fitting:
         self._past = Past.of(estimator)
         self._sets: EvaluationSets | None = None
         self._ledger = Ledger()
+        self.signs: dict[str, np.ndarray] = {}  # monotone constraints of every party, int8 (n_features,)
 
     @contextmanager
     def keeping_past(self) -> Iterator[None]:
@@ -167,6 +168,7 @@ class Fitting:
             cuts=estimator._cuts_of(active),
             random_seed=seeds[active.party],
             categories=encode_categories(active.categories),
+            signs=self.signs[active.party],
             past=past,
             evaluation=b"" if sets is None else sets.active_bytes(active.party),
             checkpoint=files[active.party],
@@ -179,7 +181,9 @@ class Fitting:
             party = block.party
             seat = estimator._passive_setup(block, settings.n_jobs, seeds[party], tables.get(party))
             extra = b"" if sets is None else sets.passive_bytes(party)
-            seat = dataclasses.replace(seat, evaluation=extra, checkpoint=files[party])
+            seat = dataclasses.replace(
+                seat, evaluation=extra, checkpoint=files[party], signs=self.signs[party]
+            )
             seats.append(make_seat(party, PassiveParty, seat))
         return seats
 

@@ -79,6 +79,9 @@ class ActiveSetup(Message):
     cuts: tuple[NDArray[np.float64], ...] | None  # float64 (n_cuts,) a feature; None: quantiles
     random_seed: int
     categories: bytes = b""  # as in PassiveSetup
+    signs: NDArray[np.int8] | None = (
+        None  # int8 (n_features,), monotone constraints of its features; None: none
+    )
     past: bytes = b""  # an encoded TrainingState to train on from; empty: from the start
     evaluation: bytes = b""  # an encoded EvaluationSetup; empty: no rows to evaluate
     checkpoint: str = ""  # path of the party's own file of finished rounds; empty: none

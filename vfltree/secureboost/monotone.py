@@ -18,6 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..blocks import Block
+from ..losses import LeafLoss
+from .objectives import make_loss
+from .settings import BoostSettings
+
 Signs = NDArray[np.int8]
 
 
@@ -27,6 +32,10 @@ class PartyColumns:
 
     names: tuple[str, ...] | None
     places: tuple[int, ...]
+
+    def name(self, i: int) -> str | int:
+        """Of the i-th column; its number where it has none."""
+        return i if self.names is None else self.names[i]
 
 
 def constraint_signs(
@@ -59,6 +68,32 @@ def constraint_signs(
     return signs
 
 
+def signs_of_blocks(model: Any, settings: BoostSettings, blocks: Mapping[str, Block]) -> dict[str, Signs]:
+    """`monotone_constraints` of an estimator that has seen X, whose parties' blocks these are."""
+    names = getattr(model, "feature_names_in_", None)
+    columns, start = {}, 0
+    for party, block in blocks.items():
+        if model._columns is None:
+            columns[party] = PartyColumns(block.names, tuple(range(start, start + block.n_features)))
+            start += block.n_features
+        else:
+            own = model._columns[party].tolist()
+            columns[party] = PartyColumns(None if names is None else tuple(names[own]), tuple(own))
+    signs = constraint_signs(model.monotone_constraints, columns, model.n_features_in_)
+    for party, block in blocks.items():
+        for column in block.categories.lists:
+            if signs[party][column]:
+                raise ValueError(
+                    f"monotone_constraints of column {columns[party].name(column)!r} of party {party!r}: "
+                    "the column holds categories, which have no order"
+                )
+    if any(of.any() for of in signs.values()) and isinstance(make_loss(settings), LeafLoss):
+        raise ValueError(
+            f"monotone_constraints would not hold: {settings.objective} finds the values of leaves anew"
+        )
+    return signs
+
+
 def _by_party(
     constraints: Mapping[Any, Any], parties: Mapping[str, PartyColumns], signs: dict[str, Signs]
 ) -> None:
@@ -73,7 +108,7 @@ def _by_party(
                     f"{len(columns.places)} columns"
                 )
             own = dict(enumerate(own))
-            signs[party][:] = [_sign(sign, party, _name(columns, i)) for i, sign in own.items()]
+            signs[party][:] = [_sign(sign, party, columns.name(i)) for i, sign in own.items()]
             continue
         for name, sign in own.items():
             place = _place(columns, name, numbered=range(len(columns.places)))
@@ -115,7 +150,7 @@ def _all_columns(
         raise ValueError(f"monotone_constraints has {len(given)} signs, X has {n_columns} columns")
     for party, columns in parties.items():
         signs[party][:] = [
-            _sign(given[place], party, _name(columns, i)) for i, place in enumerate(columns.places)
+            _sign(given[place], party, columns.name(i)) for i, place in enumerate(columns.places)
         ]
 
 
@@ -133,10 +168,6 @@ def _sign(value: Any, party: str, column: Any) -> int:
             f"monotone_constraints of column {column!r} of party {party!r} must be -1, 0 or 1, got {value!r}"
         )
     return int(float(value))
-
-
-def _name(columns: PartyColumns, i: int) -> Any:
-    return i if columns.names is None else columns.names[i]
 
 
 def _listed(columns: PartyColumns) -> str:

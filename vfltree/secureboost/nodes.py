@@ -10,11 +10,15 @@ from ..category_splits import CategoryRules, best_mixed_splits
 from ..growing.nodes import Division, Node, Split
 from ..growing.numbering import child_ids, round_trees
 from ..histogram import build_histograms
+from ..limited_splits import Limits, child_bounds
 from ..losses import Quantized
 from ..splitting import BestSplits, SplitRules, choose, leaf_values
 from ..tree import Tree, TreeBuilder, heap_depth, record_id, record_parts
 from .order import LevelOrder, Order
 from .sampling import ColumnSample
+
+Bounds = tuple[float, float]  # lower and upper
+FREE: Bounds = (-np.inf, np.inf)
 
 # Sampled rows of a leaf (int32, ascending) and its output -> its value before the learning rate.
 Refit = Callable[[np.ndarray, int], float]
@@ -30,7 +34,13 @@ class BoostRound:
     columns : which slots were drawn; None: all of every party.
     refit : gives the values of leaves in place of the usual formula.
     order : which splits are carried out, and when.
+
+    Attributes
+    ----------
+    signs : per party int8 (n_features,), monotone constraints by slot; None: no party has any. Set with the first sums.
     """
+
+    signs: list[np.ndarray] | None = None
 
     def __init__(
         self,
@@ -98,7 +108,23 @@ class BoostRound:
                 child_ids(node.record), positions, (node.rows[left], node.rows[~left]), strict=True
             )
         )
+        if self.signs is not None:
+            first.bounds, second.bounds = self._bounds_below(node, first, second)
         return Division(node, left, (first, second))
+
+    def _bounds_below(self, node: Node, left: Node, right: Node) -> tuple[Bounds, Bounds]:
+        """Of the leaf weights below both children."""
+        low, high = node.bounds or FREE
+        single = self._raw.dtype == np.float32
+        return child_bounds(
+            low, high, node.sign, self._child_weight(node, left), self._child_weight(node, right), single
+        )
+
+    def _child_weight(self, node: Node, child: Node) -> float:
+        """Of a child within the bounds of its parent, before the learning rate."""
+        units, dtype = self._units(node.output), self._raw.dtype
+        total_g, total_h = child.total[:1], child.total[1:]
+        return float(leaf_values(total_g, total_h, *units, self._rules, 1.0, dtype, node.bounds)[0])
 
     def may_split(self, node: Node) -> bool:
         """Both children of a split need rows and min_child_weight, so their parent needs twice that."""
@@ -115,7 +141,9 @@ class BoostRound:
         total_g, total_h = node.total[:1], node.total[1:]
         units = self._units(node.output)
         return float(
-            leaf_values(total_g, total_h, *units, self._rules, self._learning_rate, self._raw.dtype)[0]
+            leaf_values(
+                total_g, total_h, *units, self._rules, self._learning_rate, self._raw.dtype, node.bounds
+            )[0]
         )
 
     def _refitted(self, node: Node, refit: Refit) -> float:
@@ -159,7 +187,7 @@ class BoostRound:
             bests.append(
                 best_mixed_splits(
                     sums[..., 0], sums[..., 1], totals[:, 0], totals[:, 1], *units, self._rules, n_categories,
-                    self._category_rules,
+                    self._category_rules, self._limits(nodes, party, depth),
                 )
             )  # fmt: skip
         choice = choose(bests, self._rules)
@@ -174,8 +202,20 @@ class BoostRound:
             right = None if best.right is None else best.right[i, slots]
             if self._columns is not None:
                 slots = self._columns.at(depth)[party][slots].astype(np.int64)
+            if self.signs is not None:
+                node.sign = int(self.signs[party][slots[0]])  # of several, the owner says which one it takes
             splits.append(Split(node, party, float(choice.gain[i]), slots, *chosen, right))
         return splits
+
+    def _limits(self, nodes: list[Node], party: int, depth: int) -> Limits | None:
+        """Constraints of a party's features at these nodes; None where no party has any."""
+        if self.signs is None:
+            return None
+        signs = self.signs[party]
+        if self._columns is not None:
+            signs = signs[self._columns.at(depth)[party]]
+        lower, upper = np.array([node.bounds or FREE for node in nodes]).T
+        return Limits(signs, lower, upper)
 
     @staticmethod
     def _depth(node: Node) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import ClassVar, Self, cast
 
 import numpy as np
@@ -12,6 +13,7 @@ from ..growing.follower import OpenRound, TreeFollower
 from ..growing.models import decode_categories, record_table
 from ..growing.numbering import MAX_DEPTH, MAX_TREES, round_trees
 from ..growing.routing import RouteAnswers
+from ..limited_splits import check_ordered
 from ..sealing import PairLayout, make_summer
 from ..tree import heap_depth, record_id, record_parts
 from .checkpoint import Checkpoint, passive_checkpoint
@@ -29,6 +31,7 @@ from .messages import (
     RecordSplits,
     RouteRows,
     RowsRouted,
+    SplitsRecorded,
     SumChildren,
     TrainingEnded,
 )
@@ -100,9 +103,10 @@ class PassiveParty(TreeFollower):
         self._bin_own()
         if msg.n_finished:
             self.records = continued(finished, self.records)
+        check_ordered(self._signs, self._mapper.n_categories)
         self._trees = self._find_trees(msg.encryption)
         self._agreed, self._next_round = msg, max(msg.first_round, msg.n_finished)
-        return Joined(self._features.shape[1], self._mapper.n_bins)
+        return Joined(self._features.shape[1], self._mapper.n_bins, bool(self._signs.any()))
 
     def on_gradients_for_round(self, msg: GradientsForRound) -> Histograms:
         """SecureBoost, Algorithm 1 at the root. A new secret feature order for the trees of this round."""
@@ -124,7 +128,20 @@ class PassiveParty(TreeFollower):
         current.max_leaves = agreed.max_leaves
         self._next_round += 1
         root = next(iter(roots))  # one for all outputs: their trees share the root
-        return self._sum_nodes(current, {root: all_rows})
+        return self._signed(current, self._sum_nodes(current, {root: all_rows}))
+
+    def _signed(self, current: OpenRound, answer: Histograms) -> Histograms:
+        """The answer at the roots, with the constraints of the features in it."""
+        if not self._signs.any():
+            return answer
+        return replace(answer, signs=self._signs[current.feature_order[current.slots]])
+
+    def on_record_splits(self, msg: RecordSplits) -> SplitsRecorded:
+        """As `TreeFollower.on_record_splits`; of equal features only this party knows which one it has taken."""
+        answer = super().on_record_splits(msg)
+        if not self._signs.any():
+            return answer
+        return replace(answer, signs=self._signs[self.records.columns[self.records.find(msg.nodes)]])
 
     def on_sum_children(self, msg: SumChildren) -> Histograms:
         """SecureBoost, Algorithm 1 one level down: sums of each split's smaller child (left if equal)."""
