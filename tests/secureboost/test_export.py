@@ -245,6 +245,12 @@ class TestRefusals:
         with pytest.raises(ValueError, match="single precision"):
             model.to_xgboost(["a", "b"])
 
+    def test_splits_of_categories_are_refused_with_owner_and_column(self):
+        colour = pd.DataFrame({"colour": pd.Categorical(["x", "x", "y", "y"])})
+        model = boost1().fit(blocks(CONST4, colour), Y4)
+        with pytest.raises(ValueError, match=r"'colour' of party 'b' is split by categories"):
+            model.to_xgboost(["a", "b"])
+
     def test_targets_beyond_single_precision_are_refused(self):
         model = SecureBoostRegressor(1, encryption="none").fit(
             blocks(XA4, CONST4), [1e9, 1e9, 1e9 + 4, 1e9 + 4]
