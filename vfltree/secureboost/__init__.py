@@ -22,7 +22,9 @@ passive  which rows are in each node that is summed and go     labels, gradients
          the depth; which rows a round was trained on (with
          sampling_method="goss": which have large gradients),
          which of its own features are summed; leaves a tree
-         may have (grow_policy="lossguide")
+         may have (grow_policy="lossguide"); the paths of
+         evaluation rows at its own splits, round by round,
+         and how many rounds the model keeps
 ======== ===================================================== ==================================================
 
 What leaks all the same. A passive party can infer labels from row sets, often well: rows that trees keep together tend
