@@ -43,10 +43,22 @@ def passive_view(run):
     return [without_ciphertexts(message) for message in run.messages_to("shop")]
 
 
+GROWTH = {
+    "plain": {},
+    "columns": {"colsample_bytree": 0.8, "colsample_bylevel": 0.5},
+    "leaf-wise": {"grow_policy": "lossguide", "max_leaves": 5},
+    "goss": {"sampling_method": "goss", "n_estimators": 1},
+}
+
+
 class TestNonInterference:
-    def test_labels_turned_over_leave_the_passive_view_unchanged(self, data, monkeypatch):
+    @pytest.mark.parametrize("growth", GROWTH.values(), ids=GROWTH)
+    def test_labels_turned_over_leave_the_passive_view_unchanged(self, data, growth, monkeypatch):
         XA, XP, y = data
-        views = [passive_view(train(XA, XP, labels, monkeypatch, base_score=0.5)) for labels in (y, 1 - y)]
+        views = [
+            passive_view(train(XA, XP, labels, monkeypatch, base_score=0.5, **growth))
+            for labels in (y, 1 - y)
+        ]
         assert same_view(*views)
 
     def test_a_planted_label_in_a_message_is_noticed(self, data, monkeypatch):
@@ -74,6 +86,27 @@ class TestNonInterference:
             assert runs[0].result == runs[1].result
         else:  # the same sums in another order
             assert np.array_equal(*(np.unique(view[:, 0], return_counts=True) for view in opened))
+
+
+class TestSampledRows:
+    def rows(self, data, monkeypatch, **sampling) -> np.ndarray:
+        """The rows of the first round, as the passive party hears of them."""
+        XA, XP, _ = data
+        run = train(XA, XP, self.rare, monkeypatch, n_estimators=1, **sampling)
+        (message,) = [m for m in run.messages_to("shop") if isinstance(m, GradientsForRound)]
+        return message.rows
+
+    rare = np.arange(160) % 10 == 0
+
+    def test_goss_tells_a_rare_class_by_its_gradients(self, data, monkeypatch):
+        """What the documentation says: rows that were not chosen are of the frequent class, nearly all of them."""
+        rows = self.rows(data, monkeypatch, sampling_method="goss")
+        assert self.rare[rows].sum() == self.rare.sum()
+        assert len(rows) < 160 / 3
+
+    def test_rows_drawn_by_lot_do_not(self, data, monkeypatch):
+        rows = self.rows(data, monkeypatch, subsample=0.3)
+        assert 0 < self.rare[rows].sum() < self.rare.sum()
 
 
 class TestReplies:
