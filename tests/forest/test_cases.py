@@ -283,6 +283,22 @@ class TestTools:
         with pytest.raises((ValueError, RemoteProtocolError)):
             whole_tree().fit(frames, Y4)
 
+    @pytest.mark.parametrize("task", ["binary", "five", "regression"])
+    @pytest.mark.parametrize(
+        "parameters", [{}, {"max_features": None, "min_rows_per_sum": 1}, {"max_samples": 0.3}]
+    )
+    def test_costs_are_estimated_from_above_before_a_key_is_made(self, task, parameters, monkeypatch):
+        X, y = some_data(task, missing=True)
+        model = forest(task, **parameters, **WEAK)
+        with monkeypatch.context() as patch:
+            patch.setattr("vfltree.growing.leader.obtain_keypair", None)
+            estimate = model.estimate_cost(X, y)
+        costs = model.fit(X, y).costs_
+        for name in ("encryptions", "additions", "squarings", "blindings", "decryptions"):
+            assert costs[name] <= estimate[name], name
+        assert estimate["encryptions"] == costs["encryptions"]
+        assert estimate["seconds"] > 0
+
     def test_costs_are_reported(self):
         X, y = some_data("binary")
         with warnings.catch_warnings():

@@ -37,7 +37,7 @@ from .nodes import ForestNode, ForestRound, Targets
 from .pair_sums import varied_features
 from .requests import ask_root, share_siblings, take_siblings
 from .settings import ForestSettings
-from .values import class_values, deviations
+from .values import RowValues, class_values, deviations
 
 Steps = Generator[Round, Round, list[ForestNode]]
 
@@ -90,10 +90,7 @@ class ForestActive(TreeLeader):
         self._settings = settings
         self._seed = secrets.randbits(63) if random_seed is None else random_seed
         targets = np.asarray(targets, dtype=np.float64)
-        if settings.criterion == "squared_error":
-            values = deviations(targets, weights)
-        else:
-            values = class_values(targets.astype(np.int64), settings.n_classes, weights)
+        values = row_values(settings, targets, weights)
         self._targets = Targets(values, targets, weights, class_weights)
         self._limits = SumLimits(values.largest, values.never_negative)
 
@@ -311,6 +308,13 @@ class ForestActive(TreeLeader):
         for node, end, n in zip(asking, ends.tolist(), n_asked, strict=True):
             node.histograms.append(sums[end - n : end, 0])
             node.borders.append(None if borders is None else borders[end - n : end, 0])
+
+
+def row_values(settings: ForestSettings, targets: np.ndarray, weights: np.ndarray | None) -> RowValues:
+    """What the rows add up under these settings."""
+    if settings.criterion == "squared_error":
+        return deviations(targets, weights)
+    return class_values(targets.astype(np.int64), settings.n_classes, weights)
 
 
 def _sum_slots_message(number: int, level: int, nodes: Sequence[ForestNode], place: int) -> SumSlots:

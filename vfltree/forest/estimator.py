@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, RegressorMixin, clone
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
@@ -15,13 +15,14 @@ from sklearn.utils.multiclass import check_classification_targets
 from vflcrypto import kernels
 from vflparty import codec
 
-from ..base import party_seeds
+from ..base import check_targets, party_seeds
 from ..bin_groups import MIN_ROWS
 from ..blocks import Block
 from ..federated import FederatedTrees
 from ..growing.numbering import MAX_DEPTH
 from ..weights import weighted_rows
-from .active import ForestActive
+from .active import ForestActive, row_values
+from .cost import estimate
 from .files import FILE_KIND
 from .messages import ActiveResult, ForestResult, ForestSetup
 from .passive import ForestPassive
@@ -133,6 +134,23 @@ class _SecureForest(FederatedTrees):
             full[used] = out_of_bag
             self._keep_out_of_bag(full, used, y)
         return self
+
+    def estimate_cost(self, X: Any, y: Any, sample_weight: Any = None) -> dict[str, Any]:
+        """What `fit(X, y, sample_weight)` will cost at most, before a key is made and without training.
+
+        Returns the counters of `costs_` (encryptions, additions, squarings, blindings, decryptions), bytes of
+        ciphertexts, and seconds on this machine and one thread: counted products times the measured price of one.
+        All are upper bounds for full trees; without encryption they are what encryption would cost.
+        """
+        probe = clone(self)
+        probe._settings(1)
+        blocks, y = probe._training_blocks(X, y)
+        n_rows = next(iter(blocks.values())).n_rows
+        blocks, y, weights = weighted_rows(blocks, check_targets(y, n_rows), sample_weight)
+        active, *passive = blocks.values()
+        targets, settings = probe._encode(y)
+        layout = row_values(settings, targets, weights).layout
+        return estimate(settings, layout, {block.party: block.values for block in passive}, active.n_features)
 
     def _train(
         self,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,18 +9,12 @@ from typing import Any
 import numpy as np
 
 from vflcrypto import plan_packing
-from vflcrypto.batches import SQUARE_COST
-from vflcrypto.kernels import DEFAULT_WINDOW, Ring
-from vflcrypto.noise import STATISTICAL_BITS
 
-from ..binning import quantile_cuts
 from ..losses import fraction_bits_for
+from ..prices import carried_bins_at_most, priced
 from ..sealing import COUNTERS
 from .sampling import n_drawn, n_sampled_rows
 from .settings import BoostSettings
-
-HALF_SIZE = 0.25  # a product modulo p**2, of one modulo n**2
-_TIMED_VALUES, _TIMED_PRODUCTS = 64, 8
 
 
 @dataclass(frozen=True)
@@ -69,21 +62,13 @@ def estimate(
             counts["blindings"] += replies
             counts["decryptions"] += replies
     counts = {name: count * settings.n_estimators for name, count in counts.items()}
-    ciphertext_bytes = 2 * settings.key_bits // 8
-    crossing = counts["encryptions"] * len(blocks) + counts["decryptions"]
-    return {
-        **counts,
-        "bytes": crossing * ciphertext_bytes,
-        "seconds": _products(counts, settings.key_bits) * product_seconds(settings.key_bits),
-    }
+    return priced(counts, len(blocks), settings.key_bits)
 
 
 def _shape(features: np.ndarray, max_bin: int, most: int) -> _PassiveShape:
     """The columns that cost most, `most` of them."""
-    cuts = quantile_cuts(features, max_bin)
-    missing = np.isnan(features).any(axis=0)
-    carried = sorted(len(column) + int(holes) for column, holes in zip(cuts, missing, strict=True))
-    return _PassiveShape(min(len(cuts), most), sum(carried[-most:]))
+    carried = carried_bins_at_most(features, max_bin, most)
+    return _PassiveShape(len(carried), sum(carried))
 
 
 def _root_sums(shape: _PassiveShape, n_rows: int) -> _Sums:
@@ -110,29 +95,3 @@ def _sums_below(settings: BoostSettings, shape: _PassiveShape, n_rows: int) -> l
         return []
     total = min(n_splits * shape.n_carried, additions, sum(level.n_values for level in levels))
     return [_Sums(min(additions, sum(level.n_additions for level in levels)), total, n_messages)]
-
-
-def _products(counts: Mapping[str, int], key_bits: int) -> float:
-    """All operations as products modulo n**2: window methods, the owner's two halves by Chinese remainders."""
-    half = key_bits // 2
-    encryption = 2 * half / DEFAULT_WINDOW * HALF_SIZE
-    decryption = 2 * half * (SQUARE_COST + 1 / DEFAULT_WINDOW) * HALF_SIZE
-    blinding = (key_bits + STATISTICAL_BITS) / DEFAULT_WINDOW
-    return (
-        counts["encryptions"] * encryption
-        + counts["additions"]
-        + counts["squarings"] * SQUARE_COST
-        + counts["blindings"] * blinding
-        + counts["decryptions"] * decryption
-    )
-
-
-def product_seconds(key_bits: int) -> float:
-    """Seconds of one product modulo n**2 on this machine, one thread, for any modulus of this length."""
-    ring = Ring((1 << key_bits) - 1)
-    x = ring.from_ints([3**i for i in range(1, _TIMED_VALUES + 1)])
-    x = ring.mul(x, x)
-    start = time.perf_counter()
-    for _ in range(_TIMED_PRODUCTS):
-        x = ring.mul(x, x)
-    return (time.perf_counter() - start) / (_TIMED_VALUES * _TIMED_PRODUCTS)
