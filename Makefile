@@ -17,7 +17,7 @@ DEV_TOOLS := $(VENV)/.dev-tools
 # The extension is rebuilt when one of these changes. Python files are used in place and need nothing.
 NATIVE := $(wildcard native/*.c native/*.h)
 
-.PHONY: help demo test check bench bench-peers experiments dev sanitize clean
+.PHONY: help demo test check bench bench-peers experiments leakage dev sanitize clean
 .DEFAULT_GOAL := help
 
 help:
@@ -28,6 +28,7 @@ help:
 	@echo "make bench-peers  our Paillier beside others', in one run (installs them in .venv-peers; some minutes)"
 	@echo "make experiments  the papers' tables and growth of cost into docs/results (resumable; minutes to hours)"
 	@echo "                  ARGS='trees fate' for some of them"
+	@echo "make leakage   what each party can infer, by attacks on what it saw (some minutes)"
 	@echo "make dev       everything for development: environment, build, tools, git hook"
 	@echo "make sanitize  crypto tests with AddressSanitizer and UndefinedBehaviorSanitizer"
 	@echo "make clean     remove what was built (not $(VENV); remove that by hand to start from nothing)"
@@ -62,6 +63,10 @@ bench-peers: $(INSTALLED)
 
 experiments: $(INSTALLED) $(TEST_TOOLS)
 	@$(PY) benchmarks/experiments $(ARGS)
+
+leakage: $(INSTALLED)
+	@echo "== Training, attacking what each party saw, and writing docs/results/leakage.md"
+	@$(PY) benchmarks/leakage/run.py $(ARGS)
 
 dev: $(INSTALLED) $(TEST_TOOLS) $(DEV_TOOLS)
 	@hooks=`git rev-parse --git-path hooks 2>/dev/null` || exit 0; \

@@ -150,5 +150,5 @@ class TestLabelPrivacy:
             SecureBoostClassifier(1, label_privacy_epsilon="1").fit(X, y)
         with pytest.raises(ValueError, match="class_weight would tell true labels apart"):
             SecureBoostClassifier(1, label_privacy_epsilon=1.0, class_weight="balanced").fit(X, y)
-        with pytest.raises(ValueError, match="label_privacy_epsilon=1.0 is for classes"):
+        with pytest.raises(ValueError, match=r"label_privacy_epsilon=1\.0 is for classes"):
             SecureBoostRegressor(1, label_privacy_epsilon=1.0).fit(X, y.astype(float))

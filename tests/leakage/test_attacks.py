@@ -1,0 +1,87 @@
+"""Attacks as regression tests: the leak that the documents describe exists, and the option that lowers it does."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer
+
+from benchmarks.leakage import label_inference, placements, views
+from vfltree.secureboost import active
+
+pytestmark = pytest.mark.filterwarnings("ignore::vfltree.NotEncryptedWarning")
+
+
+@cache
+def data() -> tuple[list[np.ndarray], np.ndarray]:
+    """Breast cancer as it is shared out in the documents: ten columns active, twenty passive."""
+    X, y = load_breast_cancer(return_X_y=True)
+    return [X[:, 20:], X[:, :20]], y.astype(float)
+
+
+@cache
+def trained(**settings: Any) -> views.Training:
+    blocks, y = data()
+    return views.train(blocks, y, blocks, **{"n_estimators": 4, "max_depth": 4, **settings})
+
+
+class TestLabelInference:
+    def accuracy(self, training: views.Training) -> float:
+        return label_inference.judge(label_inference.node_table(training.passive), data()[1], 8).accuracy
+
+    def test_row_sets_tell_more_of_labels_than_the_partys_own_features(self):
+        training = trained(min_rows_per_sum=10)
+        own = label_inference.judge(label_inference.feature_table(training.passive), data()[1], 8).accuracy
+        assert self.accuracy(training) > own + 0.02
+
+    def test_label_privacy_lowers_it(self, monkeypatch):
+        """With the noise of epsilon = 1/2, drawn from a seed so that the test does not fail by luck."""
+        rng = np.random.default_rng(0)
+        monkeypatch.setattr(
+            active,
+            "randomize_labels",
+            lambda y, n_classes, epsilon: np.where(rng.random(len(y)) < 0.6225, y, 1 - y),
+        )
+        private = trained(min_rows_per_sum=10, label_privacy_epsilon=0.5)
+        assert self.accuracy(private) < self.accuracy(trained(min_rows_per_sum=10)) - 0.05
+
+    def test_the_view_holds_row_sets_and_own_features_only(self):
+        training = trained(min_rows_per_sum=10)
+        first = training.passive.rounds[0]
+        assert sorted(len(rows) for rows in first.values())[-1] == len(data()[1])
+        assert np.array_equal(training.passive.features, data()[0][1])
+
+
+class TestPlacements:
+    def shares(self, k: int) -> dict[str, float]:
+        training = trained(min_rows_per_sum=k)
+        return placements.score(placements.solve(training.active), training.judge)
+
+    def test_small_sums_place_rows_in_bins_and_claims_are_true(self):
+        shares = self.shares(1)
+        assert shares["solved"] > 0.05
+        assert shares["true claims"] == 1.0
+
+    def test_ten_rows_a_sum_end_that(self):
+        shares = self.shares(10)
+        assert shares["solved"] == 0.0
+        assert shares["alone"] < 0.02
+        assert shares["true claims"] == 1.0
+
+    def test_a_planted_row_is_found(self):
+        """Four rows in bins 0, 0, 1 and 2; the sums of single rows name them, and the rest follows."""
+        gradients = np.array([[5, 1], [7, 2], [11, 4], [-13, 8]])[:, :, None]
+        sums = np.array([[[12, 3], [11, 4], [-13, 8], [0, 0]]])
+        node = views.NodeSums(1, 0, np.arange(4), np.array([0]), sums, np.ones((1, 4), dtype=bool))
+        (claims,) = placements.solve(views.ActiveView((views.ActiveRound(0, gradients, (node,)),)))
+        assert claims.low[:, 0].tolist() == claims.high[:, 0].tolist() == [0, 0, 1, 2]
+
+    def test_rows_of_equal_gradients_are_not_told_apart(self):
+        gradients = np.array([[5, 1], [5, 1], [7, 2], [7, 2]])[:, :, None]
+        sums = np.array([[[12, 3], [12, 3], [0, 0]]])
+        node = views.NodeSums(1, 0, np.arange(4), np.array([0]), sums, np.ones((1, 3), dtype=bool))
+        (claims,) = placements.solve(views.ActiveView((views.ActiveRound(0, gradients, (node,)),)))
+        assert (claims.low == placements.NOT_PLACED).all()
