@@ -3,16 +3,12 @@
 A Booster holds what the parties keep from each other: all column names or numbers, all thresholds, and the leaf values.
 Whoever holds it holds the whole model. So it is made only when every party is named, and where a party's half is not at
 hand, out of the file that this party hands over.
-
-XGBoost compares single precision: a threshold must be a float32 that leaves every training row on its side. The owner's
-half knows the largest training value below each threshold, so this is checked without training data.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -22,15 +18,14 @@ from sklearn.utils.validation import check_is_fitted
 from vflparty import WrongFileError, codec
 from vflparty.modelfile import FilePath
 
+from ..categories import category_value
 from ..growing.messages import Records
 from ..growing.models import result_trees
 from ..halves import Half
 from ..inspection import own_names
 from ..losses import POISSON_DELTA_STEP
-from ..tree import LEAF, Tree, TreeBuilder, record_id
+from .exported_trees import Share, stump, tree_document
 
-_NO_PARENT = 2147483647  # XGBoost's mark of a root
-_LARGEST = float(np.finfo(np.float32).max)
 # Objective -> where XGBoost keeps its parameter, the parameter, and ours of the same meaning.
 _OBJECTIVES: dict[str, tuple[str, str, str] | None] = {
     "binary:logistic": ("reg_loss_param", "scale_pos_weight", "scale_pos_weight"),
@@ -41,16 +36,6 @@ _OBJECTIVES: dict[str, tuple[str, str, str] | None] = {
     "reg:pseudohubererror": ("pseudo_huber_param", "huber_slope", "huber_slope"),
     "count:poisson": ("poisson_regression_param", "max_delta_step", "max_delta_step"),
 }
-
-
-@dataclass(frozen=True)
-class _Share:
-    """What one party hands over. places : its columns in the Booster's matrix."""
-
-    party: str
-    records: Records
-    names: tuple[str, ...] | None
-    places: np.ndarray
 
 
 class ExportedToXGBoost:
@@ -70,7 +55,8 @@ class ExportedToXGBoost:
         -------
         xgboost.Booster : columns in the order of X; party after party where the model was trained on a dict of blocks.
             Class k is `classes_[k]`. Column names are left out where there are none, or XGBoost forbids one of them;
-            names that two parties share get "party.name".
+            names that two parties share get "party.name". A column of categories becomes one of codes: code k is entry
+            k of its list in `json.loads(booster.attr("categories"))`, and any other value is missing.
 
         Raises
         ------
@@ -117,7 +103,7 @@ def _agreed(model: Any, consent: Any) -> dict[str, FilePath | None]:
     return given
 
 
-def _shares(model: Any, agreed: Mapping[str, FilePath | None]) -> list[_Share]:
+def _shares(model: Any, agreed: Mapping[str, FilePath | None]) -> list[Share]:
     """One share per party, in order."""
     active, *passive = model.parties_
     own = codec.decode(model._active_model.records, (Records,), fill=True)
@@ -134,7 +120,7 @@ def _shares(model: Any, agreed: Mapping[str, FilePath | None]) -> list[_Share]:
     starts = np.cumsum([0] + [n for *_, n in found])
     columns = model._columns
     return [
-        _Share(party, records, names, columns[party] if columns is not None else np.arange(start, start + n))
+        Share(party, records, names, columns[party] if columns is not None else np.arange(start, start + n))
         for (party, records, names, n), start in zip(found, starts, strict=False)
     ]
 
@@ -153,14 +139,14 @@ def _handed_over(model: Any, party: str, file: FilePath | None) -> Half:
 # ---------------------------------------------------------------- the document
 
 
-def _document(model: Any, shares: list[_Share], version: tuple[int, int]) -> dict[str, Any]:
+def _document(model: Any, shares: list[Share], version: tuple[int, int]) -> dict[str, Any]:
     """XGBoost's model as JSON, as its documentation of the schema has it."""
     active = model._active_model
     _check_representable(active)
     objective, n_outputs = active.objective, len(active.base_score)
     n_features = sum(len(share.places) for share in shares)
     trees = [
-        _tree_document(tree, number, shares, n_features) for number, tree in enumerate(result_trees(active))
+        tree_document(tree, number, shares, n_features) for number, tree in enumerate(result_trees(active))
     ]
     outputs = [number % n_outputs for number in range(len(trees))]
     base_score = _base_score(objective, active.base_score)
@@ -168,7 +154,7 @@ def _document(model: Any, shares: list[_Share], version: tuple[int, int]) -> dic
         if (
             len(set(base_score)) > 1
         ):  # one number for all outputs; a first round of stumps holds the differences
-            stumps = [_stump(value, k, n_features) for k, value in enumerate(active.base_score)]
+            stumps = [stump(value, k, n_features) for k, value in enumerate(active.base_score)]
             trees, outputs = stumps + trees, [*range(n_outputs), *outputs]
             base_score = [0.0]
         base_text = str(np.float32(base_score[0]))
@@ -177,12 +163,12 @@ def _document(model: Any, shares: list[_Share], version: tuple[int, int]) -> dic
     for number, tree in enumerate(trees):
         tree["id"] = number
     classes = objective == "multi:softprob"
-    names = _feature_names(shares)
+    names, types = _feature_names(shares), _feature_types(shares)
     return {
         "learner": {
-            "attributes": {},
+            "attributes": {"categories": json.dumps(_category_lists(shares, names))} if "c" in types else {},
             "feature_names": names,
-            "feature_types": ["float"] * n_features if names else [],
+            "feature_types": types if names or "c" in types else [],
             "gradient_booster": {
                 "model": {
                     "gbtree_model_param": {"num_parallel_tree": "1", "num_trees": str(len(trees))},
@@ -260,7 +246,7 @@ def _objective(model: Any, name: str, n_outputs: int) -> dict[str, Any]:
     return document
 
 
-def _feature_names(shares: list[_Share]) -> list[str]:
+def _feature_names(shares: list[Share]) -> list[str]:
     """Names in the order of the columns; none where XGBoost would refuse one."""
     n_features = sum(len(share.places) for share in shares)
     all_names = [name for share in shares for name in share.names or ()]
@@ -275,88 +261,19 @@ def _feature_names(shares: list[_Share]) -> list[str]:
     return [] if forbidden else names
 
 
-# ---------------------------------------------------------------- trees
+def _feature_types(shares: list[Share]) -> list[str]:
+    """ "c" for columns of categories, in the order of the columns."""
+    types = ["float"] * sum(len(share.places) for share in shares)
+    for share in shares:
+        for column in share.categories:
+            types[share.places[column]] = "c"
+    return types
 
 
-def _tree_document(tree: Tree, number: int, shares: list[_Share], n_features: int) -> dict[str, Any]:
-    order = _breadth_first(tree)
-    place = np.empty(tree.n_nodes, dtype=np.int64)
-    place[order] = np.arange(tree.n_nodes)
-    inner = tree.owner != LEAF
-    conditions = tree.value[:, 0].astype(np.float32)
-    columns, default_left = np.zeros(tree.n_nodes, np.int64), np.zeros(tree.n_nodes, np.int64)
-    for owner, share in enumerate(shares):
-        at = np.flatnonzero(tree.owner == owner)
-        rows = np.searchsorted(share.records.ids, record_id(number, tree.node[at]))
-        columns[at] = share.places[share.records.columns[rows]]
-        default_left[at] = share.records.missing_left[rows]
-        conditions[at] = _thresholds(share, rows)
-    parents = np.full(tree.n_nodes, _NO_PARENT, dtype=np.int64)
-    for side in (tree.left, tree.right):
-        parents[side[inner]] = place[inner]
+def _category_lists(shares: list[Share], names: list[str]) -> dict[str, list[Any]]:
+    """What the codes of a column stand for: code k is entry k. By name, or by number where there are no names."""
     return {
-        "base_weights": _singles(tree.value[:, 0][order]),
-        **{f"categories{part}": [] for part in ("", "_nodes", "_segments", "_sizes")},
-        "default_left": default_left[order].tolist(),
-        "left_children": np.where(inner, place[tree.left], -1)[order].tolist(),
-        "loss_changes": _singles(tree.gain[order]),
-        "parents": parents[order].tolist(),
-        "right_children": np.where(inner, place[tree.right], -1)[order].tolist(),
-        "split_conditions": _singles(conditions[order]),
-        "split_indices": columns[order].tolist(),
-        "split_type": [0] * tree.n_nodes,
-        "sum_hessian": _singles(tree.cover[order]),
-        "tree_param": {
-            "num_deleted": "0",
-            "num_feature": str(n_features),
-            "num_nodes": str(tree.n_nodes),
-            "size_leaf_vector": "1",
-        },
+        names[place] if names else str(place): [category_value(key) for key in keys]
+        for share in shares
+        for place, keys in ((int(share.places[column]), keys) for column, keys in share.categories.items())
     }
-
-
-def _breadth_first(tree: Tree) -> np.ndarray:
-    """Positions level by level, so that the right child follows the left, which XGBoost's prediction relies on."""
-    order = [0]
-    for at in order:
-        if tree.owner[at] != LEAF:
-            order += [int(tree.left[at]), int(tree.right[at])]
-    return np.array(order)
-
-
-def _thresholds(share: _Share, rows: np.ndarray) -> np.ndarray:
-    """Thresholds of these records in single precision, every training row on its side; float32, shape of rows."""
-    records = share.records
-    if len(records.lower) != len(records.ids):
-        raise ValueError(f"the half of party {share.party!r} does not say which values its thresholds divide")
-    exact = records.thresholds[rows]
-    if np.isnan(exact).any():
-        column = int(records.columns[rows][np.isnan(exact)][0])
-        raise ValueError(f"{_place(share, column)} is split by categories, which cannot be exported")
-    singles = np.clip(exact, -_LARGEST, _LARGEST).astype(np.float32)
-    with np.errstate(over="ignore"):
-        lower = records.lower[rows].astype(np.float32)
-    wrong = ~(lower < singles)
-    if wrong.any():
-        at = int(np.flatnonzero(wrong)[0])
-        raise ValueError(
-            f"{_place(share, int(records.columns[rows][at]))} is split between training values that are one number in "
-            "single precision, which XGBoost compares in: train on float32 values to export"
-        )
-    return singles
-
-
-def _place(share: _Share, column: int) -> str:
-    return f"column {column if share.names is None else share.names[column]!r} of party {share.party!r}"
-
-
-def _stump(value: np.float32, output: int, n_features: int) -> dict[str, Any]:
-    """A tree of one leaf."""
-    builder = TreeBuilder()
-    builder.set_leaf(0, float(value))
-    leaf = builder.freeze()
-    return _tree_document(leaf, output, [], n_features)
-
-
-def _singles(values: np.ndarray) -> list[float]:
-    return values.astype(np.float32).astype(np.float64).tolist()
