@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 
+import vfltree
 from tests.secureboost.functions import squared
 from tests.secureboost.small import WEAK, some_data, thirds
 from vflparty import ModelFile, PeerGoneError, ProcessNetwork
@@ -306,11 +308,18 @@ def test_files_hold_no_key_and_nothing_of_others(tmp_path, monkeypatch):
     monkeypatch.setattr(leader, "obtain_keypair", keep)
     estimator(rounds=2, checkpoint=tmp_path, **WEAK).fit(X, y)
     content = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    numbers = [*keys[0]._primes, keys[0].public_key.n]
-    for number in numbers:
-        raw = int(number).to_bytes((int(number).bit_length() + 7) // 8, "big")
-        for piece in (raw[8:24], raw[::-1][8:24], str(number).encode()):
-            assert not any(piece in file for file in content.values())
+
+    def betrayed(files):
+        for number in (*keys[0]._primes, keys[0].public_key.n):
+            raw = int(number).to_bytes((int(number).bit_length() + 7) // 8, "big")
+            pieces = (raw[8:24], raw[::-1][8:24], str(number).encode())
+            if any(piece in file for piece in pieces for file in files):
+                return True
+        return False
+
+    assert not betrayed(content.values())
+    planted = (int(keys[0]._primes[0]).to_bytes(32, order) for order in ("big", "little"))
+    assert all(betrayed([content["active.checkpoint"] + prime]) for prime in planted)
     # A passive party's file holds its table; thresholds of the others are in none but their own.
     for name in ("p1", "p2"):
         (records,) = ModelFile.read(tmp_path / f"{name}.checkpoint").messages(Records)
@@ -346,3 +355,85 @@ def test_a_party_that_dies_is_named_and_the_checkpoint_goes_on(tmp_path):
     assert f"fit again with checkpoint={str(tmp_path)!r}" in raised.value.__notes__[0]
     model = estimator(checkpoint=Path(tmp_path), **PLAIN).fit(X, y)
     assert_same_model(model, estimator(**PLAIN).fit(X, y))
+
+
+# ---- beside other options
+
+
+def categorical_data():
+    """Two parties, a column of text at each; rows to evaluate show a category that training has not."""
+    rng = np.random.default_rng(0)
+    frames = []
+    for n_rows, colours in ((120, ["red", "green", "blue"]), (60, ["blue", "red", "pink"])):
+        bank = pd.DataFrame({"income": rng.normal(size=n_rows), "colour": rng.choice(colours, n_rows)})
+        shop = pd.DataFrame(
+            {"visits": rng.normal(size=n_rows), "day": rng.choice(["mo", "tu", "we"], n_rows)}
+        )
+        signal = bank["income"] + 2 * (shop["day"] == "tu") - (bank["colour"] == "red") + shop["visits"]
+        frames.append(({"bank": bank, "shop": shop}, (signal > 0.5).astype(int).to_numpy()))
+    return frames
+
+
+OPTIONS = [
+    pytest.param({"categorical_features": {"bank": ["colour"], "shop": ["day"]}}, id="categories"),
+    pytest.param({"first_tree": "active"}, id="first tree"),
+    pytest.param({"grow_policy": "lossguide", "max_leaves": 4}, id="leaf-wise"),
+    pytest.param({"min_rows_per_sum": 8}, id="groups of rows"),
+    pytest.param({"sampling_method": "goss"}, id="goss"),
+    pytest.param({"objective": "multi:softprob", "class_weight": "balanced"}, id="softmax"),
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_evaluation_and_going_on_with_other_options(options, tmp_path):
+    (X, y), (Xv, yv) = categorical_data()
+    if "categorical_features" not in options:
+        X, Xv = (
+            {
+                party: frame.select_dtypes("number").assign(one=np.arange(len(frame)) % 7.0)
+                for party, frame in Z.items()
+            }
+            for Z in (X, Xv)
+        )
+    settings: dict[str, Any] = {"max_depth": 3, "random_state": 0, **options}
+    whole = SecureBoostClassifier(4, **settings, **PLAIN).fit(X, y, eval_set=(Xv, yv))
+    assert sum(len(table.ids) for table in whole._passive_models.values()) > 0
+    (metric,) = whole.evals_result_["validation_0"]
+    proba = list(whole.staged_predict_proba(Xv))
+    losses = [-np.log(p[np.arange(len(yv)), yv]).mean() for p in proba]
+    assert whole.evals_result_["validation_0"][metric] == pytest.approx(losses, rel=1e-5)
+
+    warm = SecureBoostClassifier(1, warm_start=True, **settings, **WEAK).fit(X, y)
+    assert_same_model(warm.set_params(n_estimators=4).fit(X, y), whole)
+
+    stopped = SecureBoostClassifier(4, checkpoint=tmp_path, callbacks=[Raise(1, Stop())], **settings, **PLAIN)
+    with pytest.raises(Stop):
+        stopped.fit(X, y, eval_set=(Xv, yv))
+    model = stopped.set_params(callbacks=None).fit(X, y, eval_set=(Xv, yv))
+    assert_same_model(model, whole)
+    assert model.evals_result_ == whole.evals_result_
+
+
+def test_other_categories_cannot_be_gone_on_with():
+    (X, y), (Xv, yv) = categorical_data()
+    named = {"bank": ["colour"], "shop": ["day"]}
+    model = SecureBoostClassifier(1, warm_start=True, categorical_features=named, **PLAIN).fit(X, y)
+    with pytest.raises(ValueError, match="hold other ones than where the finished rounds were trained"):
+        model.set_params(n_estimators=2).fit(Xv, yv)
+
+
+def test_a_model_out_of_files_keeps_its_best_round_and_can_be_continued(tmp_path):
+    X, y = data(n_rows=160)
+    model = estimator(rounds=30, early_stopping_rounds=2, **PLAIN)
+    model.fit(X[:100], y[:100], eval_set=(X[100:], y[100:]))
+    assert model.n_rounds_ < 30
+    model.save(tmp_path)
+    again = vfltree.load(tmp_path)
+    assert (again.best_iteration_, again.n_rounds_) == (model.best_iteration_, model.n_rounds_)
+    assert again.best_score_ == model.best_score_
+    assert (again.predict_proba(X) == model.predict_proba(X)).all()
+    assert len(list(again.staged_predict(X))) == model.best_iteration_ + 1
+    again.set_params(warm_start=True, n_estimators=model.n_rounds_ + 1, early_stopping_rounds=None)
+    longer = again.fit(X[:100], y[:100])
+    assert longer.n_rounds_ == model.n_rounds_ + 1
+    assert (next(longer.staged_predict_proba(X)) == next(model.staged_predict_proba(X))).all()

@@ -17,10 +17,13 @@ from vfltree import SecureBoostClassifier, SecureBoostRegressor
 from vfltree.binning import BinMapper
 from vfltree.metrics import metric_by_name
 from vfltree.secureboost import PassiveParty
+from vfltree.secureboost.evaluation import Evaluation
 from vfltree.secureboost.messages import (
     EvaluationRows,
     GradientsForRound,
+    JoinPrediction,
     JoinTraining,
+    KeepRounds,
     RecordSplits,
     RouteRows,
     TrainingEnded,
@@ -294,4 +297,38 @@ def test_nothing_but_questions_and_bits_crosses_for_evaluation(monkeypatch):
     kinds = {frame[32:41] for frame in with_set} - {frame[32:41] for frame in frames}
     assert kinds == {b"RouteRows"}
     secret = [yv.astype(np.float64).tobytes(), rows.tobytes(), rows[:4].tobytes()]
-    assert not any(piece in frame for piece in secret for frame in with_set)
+
+    def betrayed(frames_):
+        return any(piece in frame for piece in secret for frame in frames_)
+
+    assert not betrayed(with_set)
+    # With a planted violation, the labels among the questions, the same look finds them.
+    frames.clear()
+
+    def planted(self, *arguments):
+        yield {"passive": JoinPrediction(self._setup.targets.tobytes(), self.n_rows)}
+
+    monkeypatch.setattr(Evaluation, "take_round", planted)
+    with pytest.raises(RowsDisagreeError):
+        SecureBoostClassifier(2, **settings).fit(X, y, eval_set=(Xv, yv))
+    assert betrayed(frames)
+
+
+def test_what_no_honest_active_party_says_about_finished_rounds_is_refused():
+    shop = _Joined()
+    with pytest.raises(RemoteProtocolError, match="training has not been joined"):
+        shop.party.receive(KeepRounds(1))
+    shop.join()
+    shop.round(0)
+    for wrong in (0, 2, -1):
+        with pytest.raises(
+            RemoteProtocolError, match=f"{wrong} finished rounds are to be kept, 1 were begun"
+        ):
+            shop.party.receive(KeepRounds(wrong))
+    own = shop.party._ids_digest
+    for finished in (-1, 3, 7):
+        late = JoinTraining(own, 8, 3, 1, 2, 30, "none", b"", n_finished=finished)
+        with pytest.raises(RemoteProtocolError, match="rounds are said to be finished"):
+            _Joined(False).party.receive(late)
+    with pytest.raises(ValueError, match="2 rounds are finished, this party has no checkpoint"):
+        _Joined(False).party.receive(JoinTraining(own, 8, 3, 1, 2, 30, "none", b"", n_finished=2))

@@ -51,10 +51,15 @@ class ValuesBelow:
     def __init__(self, features: np.ndarray) -> None:
         self._features = features
         self._known: dict[tuple[int, float], float] = {}
+        self._last, self._last_lower = RecordTable.empty(), np.zeros(0)
 
     def __call__(self, table: RecordTable) -> np.ndarray:
-        pairs = zip(table.columns.tolist(), table.thresholds.tolist(), strict=True)
-        return np.array([self._below(column, threshold) for column, threshold in pairs], dtype=np.float64)
+        places = self._last.find(table.ids)
+        lower = np.append(self._last_lower, np.nan)[places]  # -1, not there yet, is the last
+        for new in np.flatnonzero(places < 0).tolist():
+            lower[new] = self._below(int(table.columns[new]), float(table.thresholds[new]))
+        self._last, self._last_lower = table, lower
+        return lower
 
     def _below(self, column: int, threshold: float) -> float:
         if np.isnan(threshold):

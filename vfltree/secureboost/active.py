@@ -80,6 +80,7 @@ class ActiveParty(TreeLeader):
     _past: TrainingState | None = None
     _seed_given = False
     _joined = False
+    _last_loss = float("nan")
 
     def __init__(
         self,
@@ -223,7 +224,8 @@ class ActiveParty(TreeLeader):
         if self._checkpoint is not None and (self._ended or self._n_rounds % self._checkpoint_every == 0):
             yield to_all(self._passive, KeepRounds(self._n_rounds))
             self._checkpoint.write(self._training, self._state(), self._n_rounds, self._seed)
-        return self._loss.value(self._targets, self._raw, self._weights)
+        self._last_loss = self._loss.value(self._targets, self._raw, self._weights)
+        return self._last_loss
 
     def _end(self) -> Generator[Round, Round, None]:
         """Tell the others how many rounds the model keeps, and keep no more."""

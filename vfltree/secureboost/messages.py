@@ -175,5 +175,5 @@ class RoundsGrown(Message):
     n_rounds: int  # finished ones
     ended: bool
     model: bytes  # an encoded ActiveResult: trees not handed over before, and all own splits; empty: no such trees
-    loss: float  # of the training rows
+    loss: float  # of the training rows; NaN where no round was left to grow
     history: str  # JSON, see `evaluation.History`

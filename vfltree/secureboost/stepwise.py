@@ -39,6 +39,6 @@ class StepwiseActiveParty(ActiveParty):
             n_rounds=self._n_rounds,
             ended=ended,
             model=model,
-            loss=self._loss.value(self._targets, self._raw, self._weights),
+            loss=self._last_loss,
             history="" if self._evaluation is None else self._evaluation.history.to_json(),
         )
