@@ -18,6 +18,7 @@ COARSE_BITS = (
     28  # fraction bits of scores that become exponents (exchange="rows"): half the work, error 2**-29
 )
 _EXACT_ROWS = 1 << 7  # of products of two 23-bit integers, in a double
+_LOW_BITS = 20  # 23-bit features times 20-bit ends leave 20 bits for the number of columns
 _LIMB_BITS = 16  # 23-bit features times 16-bit limbs leave 24 bits for the number of rows
 
 
@@ -99,14 +100,19 @@ class FixedColumns:
 
         Raises OverflowError where scores would exceed 2**(LARGEST_SCORE_BITS - SCORE_BITS): training diverges.
         """
-        scaled = np.rint(np.ldexp(coefficients, (SCORE_BITS - self.exponents)[:, None]))
-        largest = (self._magnitudes[:, None] * np.abs(scaled)).sum(axis=0)
+        scaled = np.ldexp(coefficients, (SCORE_BITS - self.exponents)[:, None])
+        largest = (self._magnitudes[:, None] * (np.abs(scaled) + 1)).sum(axis=0)
         if not (largest < 2.0**LARGEST_SCORE_BITS).all():
             raise OverflowError(
                 f"scores may exceed 2**{LARGEST_SCORE_BITS - SCORE_BITS}: training diverges; scale the columns or "
                 "lower learning_rate"
             )
-        return np.asarray(self.rows(rows).astype(np.int64) @ scaled.astype(np.int64))
+        # Coefficients keep _LOW_BITS more bits than scores, in a second product.
+        whole = np.floor(scaled)
+        low = np.rint(np.ldexp(scaled - whole, _LOW_BITS))
+        values = self.rows(rows).astype(np.int64)
+        rest = np.asarray(values @ low.astype(np.int64))
+        return np.asarray(values @ whole.astype(np.int64)) + ((rest + (1 << (_LOW_BITS - 1))) >> _LOW_BITS)
 
     def sums(self, residuals: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """X^T d, exactly: Python integers, dtype object, (n_coefficients, n_outputs).
