@@ -17,6 +17,11 @@ PROMISES = {
     "03_two_parties_one_message": ["What each party received", "EncryptedLabels", "EncryptedTotal"],
     "04_blinding_matters": ["exactly 1 of", "exactly 0 of"],
     "07_forest": ["once for all 30 trees", "out-of-bag accuracy", "TargetsOfForest"],
+    "08_save_load_export": [
+        "bit for bit the same: True",
+        "predicts the same: True",
+        "not agreed: 'laboratory'",
+    ],
 }
 
 
