@@ -10,13 +10,16 @@ import pytest
 
 from benchmarks.leakage import views
 from tests.secureboost.small import WEAK, blocks, some_data, thirds
+from tests.secureboost.test_categories import PARTIES, some_frame
 from tests.secureboost.test_encrypted_equals_plain import assert_same_model
 from vflparty import InProcessNetwork, RemoteProtocolError, codec
 from vfltree import SecureBoostClassifier, SecureBoostRegressor
 from vfltree.bin_groups import MIN_ROWS, BinGroups
-from vfltree.growing import grouping
+from vfltree.growing import follower, grouping
+from vfltree.growing.models import record_table
 from vfltree.secureboost import ActiveParty, BoostSettings, PassiveParty
 from vfltree.secureboost.messages import Histograms
+from vfltree.secureboost.nodes import BoostRound
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::vfltree.NotEncryptedWarning"),
@@ -179,6 +182,77 @@ def test_only_integers_are_taken(value):
     X, y = some_data("binary")
     with pytest.raises(TypeError, match="min_rows_per_sum must be an integer"):
         SecureBoostClassifier(1, min_rows_per_sum=value).fit(X, y)
+
+
+class TestCategories:
+    """Columns of categories are grouped by the order of their codes, and split by sets of whole groups."""
+
+    def settings(self, k: int = 10, **parameters: Any) -> dict[str, Any]:
+        return {
+            "max_depth": 4,
+            "min_rows_per_sum": k,
+            "partition": PARTIES[3],
+            "random_state": 1,
+            **parameters,
+        }
+
+    @pytest.mark.parametrize("k", [10, 25])
+    def test_groups_of_categories_hold_k_rows_at_least(self, k, monkeypatch):
+        """Counted from what is about to be added."""
+        fewest, true_plan = [], follower.plan_sums
+
+        def plan(binned, rows, counts, trees, positions, groups):
+            for of_node, group in zip(rows, groups, strict=True):
+                for column in range(binned.shape[1]):
+                    held = np.bincount(group[column][binned[of_node, column]])
+                    fewest.extend(held[(held > 0) & (held < len(of_node))].tolist())
+            return true_plan(binned, rows, counts, trees, positions, groups)
+
+        monkeypatch.setattr(follower, "plan_sums", plan)
+        X, y = some_frame("five", n_rows=500)
+        SecureBoostClassifier(2, **self.settings(k, encryption="none")).fit(X, y)
+        assert len(fewest) > 20
+        assert min(fewest) >= k
+
+    @pytest.mark.parametrize("task", ["binary", "five"])
+    def test_encrypted_training_equals_plain(self, task):
+        X, y = some_frame(task)
+        models = [
+            SecureBoostClassifier(2, **self.settings(**how)).fit(X, y)
+            for how in ({"encryption": "none"}, WEAK)
+        ]
+        assert_same_model(*models, X)
+        tables = [record_table(table) for table in models[0]._passive_models.values()]
+        assert any(np.isnan(table.thresholds).any() for table in tables)
+
+
+@pytest.mark.parametrize("k", [1, 10, 30])
+@pytest.mark.parametrize("kind", ["numbers", "categories"])
+def test_owners_divide_rows_as_the_sums_say(kind, k, monkeypatch):
+    """The gain that the active party computed from sums is that of the children it gets."""
+    gains, true_divide = [], BoostRound.divide
+
+    def divide(self, split, left):
+        division = true_divide(self, split, left)
+        units = np.array(self._units(split.node.output))
+        before, *after = (node.total * units for node in (split.node, *division.children))
+        score = [g * g / (h + 1.0) for g, h in (before, *after)]
+        if split.party:
+            gains.append((split.gain, score[1] + score[2] - score[0]))
+        return division
+
+    monkeypatch.setattr(BoostRound, "divide", divide)
+    X, y = (
+        some_frame("five", n_rows=600)
+        if kind == "categories"
+        else some_data("five", n_rows=600, missing=True)
+    )
+    partition = PARTIES[3] if kind == "categories" else thirds(9, 3)
+    SecureBoostClassifier(
+        2, max_depth=5, min_rows_per_sum=k, partition=partition, encryption="none", random_state=0
+    ).fit(X, y)
+    assert len(gains) > 20
+    np.testing.assert_allclose(*np.array(gains).T, rtol=1e-3, atol=1e-5)
 
 
 class TestHostilePeers:
