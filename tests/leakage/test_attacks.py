@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
 
-from benchmarks.leakage import label_inference, placements, views
+from benchmarks.leakage import equations, label_inference, placements, views
 from vfltree.secureboost import active
 
 pytestmark = pytest.mark.filterwarnings("ignore::vfltree.NotEncryptedWarning")
@@ -85,3 +85,25 @@ class TestPlacements:
         node = views.NodeSums(1, 0, np.arange(4), np.array([0]), sums, np.ones((1, 3), dtype=bool))
         (claims,) = placements.solve(views.ActiveView((views.ActiveRound(0, gradients, (node,)),)))
         assert (claims.low == placements.NOT_PLACED).all()
+
+
+class TestEquations:
+    def right(self, n_rounds: int) -> float:
+        """30 rows in three bins of ten, summed at the root of so many rounds under gradients of their own."""
+        rng = np.random.default_rng(0)
+        bins = rng.permutation(np.repeat([0, 1, 2], 10))
+        rounds = []
+        for number in range(n_rounds):
+            gradients = rng.integers(-(2**20), 2**20, size=(30, 2, 1))
+            sums = np.zeros((1, 4, 2), dtype=np.int64)
+            np.add.at(sums[0], bins, gradients[:, :, 0])
+            node = views.NodeSums(number, 0, np.arange(30), np.array([0]), sums, np.ones((1, 4), dtype=bool))
+            rounds.append(views.ActiveRound(number, gradients, (node,)))
+        slots = dict.fromkeys(range(n_rounds), 0)
+        return float((equations.guess_bins(views.ActiveView(tuple(rounds)), slots, 4) == bins).mean())
+
+    def test_half_as_many_rounds_as_rows_place_every_row_whatever_k(self):
+        assert self.right(16) == 1.0
+
+    def test_few_rounds_do_not(self):
+        assert self.right(3) < 0.8
