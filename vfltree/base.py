@@ -26,6 +26,7 @@ class PartitionedEstimator(BaseEstimator):
     partition: Mapping[str, Any] | None
     categorical_features: Any = None  # a parameter of estimators that split categories
     _splits_categories = False
+    _several_targets = False  # whether y may have several columns
     n_features_in_: int
     # Party -> its columns of categories, where it has any.
     _categorical: Mapping[str, list[int]] = MappingProxyType({})
@@ -202,11 +203,17 @@ def party_seeds(random_state: Any, n: int) -> list[int]:
     return check_random_state(random_state).randint(1 << 31, size=n, dtype=np.int64).tolist()
 
 
-def check_targets(y: Any, n_rows: int) -> np.ndarray:
-    """y in one dimension, as long as the blocks, without missing values."""
+def check_targets(y: Any, n_rows: int, several: bool = False) -> np.ndarray:
+    """y in one dimension, as long as the blocks, without missing values.
+
+    several : a matrix of two columns or more stays one, float64 (n_rows, n_targets).
+    """
     if isinstance(y, pd.Series | pd.DataFrame):
         y = y.to_numpy()
-    y = column_or_1d(y, warn=True)
+    if several and np.ndim(y) == 2 and np.shape(y)[1] > 1:
+        y = np.asarray(y, dtype=np.float64)
+    else:
+        y = column_or_1d(y, warn=True)
     if len(y) != n_rows:
         raise ValueError(f"y has {len(y)} labels, the parties have {n_rows} rows")
     if pd.isna(y).any():

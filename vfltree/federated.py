@@ -86,7 +86,7 @@ class FederatedTrees(SavedByParty, Inspected, PartitionedEstimator):
         if n_rows == 0:
             raise ValueError("0 rows to train on")
         self.n_rows_ = n_rows
-        return blocks, check_targets(y, n_rows)
+        return blocks, check_targets(y, n_rows, self._several_targets)
 
     def _joined(self, X: Any, y: Any, sample_weight: Any, ids: Any) -> tuple[Any, Any, Any]:
         """The rows that all parties have, where explicit IDs say which they are."""

@@ -16,6 +16,7 @@ from .objectives.custom import CustomLoss
 from .objectives.quantiles import AbsoluteError, QuantileError, quantile
 from .objectives.quantized import FRACTION_BITS, Quantized, fraction_bits_for, quantize
 from .objectives.regression import POISSON_DELTA_STEP, Poisson, PseudoHuber, SquaredError
+from .objectives.targets import PerTarget
 
 __all__ = [
     "FRACTION_BITS",
@@ -26,6 +27,7 @@ __all__ = [
     "LeafLoss",
     "Logistic",
     "Loss",
+    "PerTarget",
     "Poisson",
     "PseudoHuber",
     "QuantileError",

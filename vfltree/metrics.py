@@ -167,4 +167,6 @@ def _binary_auc(positive: Any, scores: Array, weights: Array) -> float:
 
 
 def _mean(values: Any, weights: Array) -> float:
-    return math.fsum(values * weights) / math.fsum(weights)
+    """Weighted mean over rows; of several targets, over those too."""
+    of_rows = values.mean(axis=1) if np.ndim(values) == 2 else values
+    return math.fsum(of_rows * weights) / math.fsum(weights)

@@ -82,6 +82,7 @@ class TreeLeader(Leader):
     """
 
     _limits: SumLimits
+    _outputs_together = False  # nodes hold sums of all outputs side by side, kind after kind
     _sealer: Sealer
     # Per party, the active one first, the slots that nodes hold sums of, ascending; None: all features.
     _shown: tuple[np.ndarray, ...] | None = None
@@ -301,6 +302,8 @@ class TreeLeader(Leader):
             raise ValueError(f"{n_values} sums were due, {answer.n_values} came")
         with self.ledger.phase("decrypt"):
             values = self._sealer.open(answer.sums, n_values)
+        if self._outputs_together:
+            values = values.reshape(len(values), -1, 1)
         largest = self._limits.largest
         if ((values > largest) | (values < -largest)).any():
             raise ValueError(f"a sum is larger than that of {len(self._features)} rows can be")

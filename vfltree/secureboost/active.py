@@ -46,6 +46,7 @@ from .objectives import make_loss
 from .order import make_order
 from .sampling import ColumnSample, draw_columns, draw_rows, goes_by_level, samples_columns
 from .settings import BoostSettings
+from .vector_leaves import VectorRound
 
 Steps = Generator[Round, Round, list[Node]]
 
@@ -56,7 +57,7 @@ class ActiveParty(TreeLeader):
     Parameters
     ----------
     features : float64 (n_rows, n_features); may have no columns; NaN is missing.
-    targets : float64 (n_rows,): 0 and 1, class numbers, or values, as the objective asks.
+    targets : float64 (n_rows,): 0 and 1, class numbers, or values, as the objective asks; or (n_rows, n_targets).
     passive_parties : names, in the order in which ties are decided.
     settings : see `BoostSettings`.
     weights : float64 (n_rows,), positive; None: all one.
@@ -127,7 +128,11 @@ class ActiveParty(TreeLeader):
         )  # fmt: skip
         self._category_rules = CategoryRules(settings.max_cat_to_onehot, settings.max_cat_threshold)
         self._fraction_bits = fraction_bits_for(len(self._features))
-        self._limits = SumLimits(len(self._features) << self._fraction_bits, never_negative=(1,))
+        hessians: tuple[int, ...] = (1,)
+        if settings.vector_leaves:
+            hessians = tuple(range(settings.n_outputs, 2 * settings.n_outputs))
+        self._limits = SumLimits(len(self._features) << self._fraction_bits, never_negative=hessians)
+        self._outputs_together = settings.vector_leaves
 
     @classmethod
     def from_setup(cls, setup: ActiveSetup) -> Self:
@@ -276,10 +281,13 @@ class ActiveParty(TreeLeader):
                     (b"", 0) if self._evaluation is None
                     else (self._evaluation.ids_digest, self._evaluation.n_rows)
                 ),
+                settings.vector_leaves,
             ),
         )  # fmt: skip
         self._keep_shapes(answers)
         self._constrained = {party for party, joined in answers.items() if cast("Joined", joined).constrained}
+        if settings.vector_leaves and (self._constrained or self._signs.any()):
+            raise ValueError("monotone constraints are for trees of one output, here one serves all")
         if isinstance(self._loss, LeafLoss) and (self._constrained or self._signs.any()):
             raise ValueError(
                 f"{settings.objective} finds leaf values anew: monotone constraints would not hold"
@@ -293,7 +301,8 @@ class ActiveParty(TreeLeader):
             g, h = self._loss.gradients(self._targets, raw, self._weights)
             sample = draw_rows(self._settings, self._seed, number, g)
             quantized = sample.quantize(g, h, self._fraction_bits)
-        current = BoostRound(
+        kind = VectorRound if self._settings.vector_leaves else BoostRound
+        current = kind(
             number, quantized, sample.mask(len(raw)), raw, self._rules, self._settings.learning_rate,
             self._category_rules, self._columns, self._refit(raw), make_order(self._settings),
         )  # fmt: skip

@@ -53,6 +53,11 @@ class Past:
                 f"warm_start: the model was trained for {self.model.objective} with {len(self.model.base_score)} "
                 f"outputs, now it is {settings.objective} with {settings.n_outputs}"
             )
+        if settings.n_outputs > 1 and (self.model.value.shape[1] > 1) != settings.vector_leaves:
+            raise ValueError(
+                f"warm_start: leaves of the model hold {self.model.value.shape[1]} values, now multi_strategy is "
+                f"{settings.multi_strategy!r}"
+            )
         if settings.label_privacy_epsilon is not None:
             raise ValueError(
                 "warm_start would draw labels under label_privacy_epsilon anew, and spend it twice"

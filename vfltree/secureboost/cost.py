@@ -54,7 +54,7 @@ def estimate(
         root = _root_sums(shape, n_sampled)
         below = _sums_below(settings, shape, n_sampled)
         # The root is summed once for all outputs; below it every tree sums its own smaller children.
-        for sums, trees in [(root, 1), *((sums, settings.n_outputs) for sums in below)]:
+        for sums, trees in [(root, 1), *((sums, settings.trees_per_round) for sums in below)]:
             values = trees * sums.n_values * plan.ciphertexts_per_row
             replies = -(-values // plan.values_per_reply) + sums.n_messages - 1
             counts["additions"] += trees * sums.n_additions * plan.ciphertexts_per_row

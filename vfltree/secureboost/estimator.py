@@ -67,6 +67,7 @@ class _SecureBoost(ExportedToXGBoost, FederatedTrees):
         quantile_alpha: float | Sequence[float] = 0.5,
         huber_slope: float = 1.0,
         class_weight: Mapping[Any, float] | str | None = None,
+        multi_strategy: str = "one_output_per_tree",
         categorical_features: Any = None,
         max_cat_to_onehot: int = 4,
         max_cat_threshold: int = 64,
@@ -113,6 +114,7 @@ class _SecureBoost(ExportedToXGBoost, FederatedTrees):
         self.quantile_alpha = quantile_alpha
         self.huber_slope = huber_slope
         self.class_weight = class_weight
+        self.multi_strategy = multi_strategy
         self.categorical_features = categorical_features
         self.max_cat_to_onehot = max_cat_to_onehot
         self.max_cat_threshold = max_cat_threshold
@@ -173,11 +175,11 @@ class _SecureBoost(ExportedToXGBoost, FederatedTrees):
         probe._default_settings()
         blocks, y = probe._training_blocks(X, y)
         active, *passive = blocks.values()
-        _, settings = probe._encode(check_targets(y, active.n_rows))
+        _, settings = probe._encode(check_targets(y, active.n_rows, probe._several_targets))
         features = {block.party: block.values for block in passive}
         return estimate(settings, active.n_rows, features, active.n_features)
 
-    def _settings(self, default: str, n_classes: int) -> BoostSettings:
+    def _settings(self, default: str, n_classes: int, n_targets: int = 1) -> BoostSettings:
         """Settings with the objective that was asked for, or the default one."""
         self._check_seating()
         if self.label_privacy_epsilon is not None and self.class_weight is not None:
@@ -195,6 +197,7 @@ class _SecureBoost(ExportedToXGBoost, FederatedTrees):
             **own,
             objective=objective,
             n_classes=n_classes,
+            n_targets=n_targets,
             custom_objective=custom,
             quantile_alpha=tuple(np.atleast_1d(self.quantile_alpha).tolist()),
             n_jobs=kernels.thread_count(self.n_jobs),
@@ -232,6 +235,7 @@ _SHARED_PARAMETERS = [
     "scale_pos_weight",
     "base_score",
     "huber_slope",
+    "multi_strategy",
     "max_cat_to_onehot",
     "max_cat_threshold",
     "encryption",
@@ -258,6 +262,8 @@ class SecureBoostClassifier(ClassifierMixin, StagedClassification, _SecureBoost)
     monotone_constraints : 1 or -1 where predictions may not fall or rise with a column: {column: sign}, a sequence for
         all columns, or {party: either of these}. A passive party's signs show at the active one, without names.
     grow_policy : "depthwise", or "lossguide" with `max_leaves`; `max_depth` bounds both, and 0 (no bound) is refused.
+    multi_strategy : "one_output_per_tree", or "multi_output_tree": a round grows one tree for all classes, whose leaves
+        hold a value for each; passive parties then sum one tree's nodes in place of one tree's per class.
     categorical_features : columns of categories besides those of pandas' dtype "category": names, numbers or a mask, or
         a dict party -> columns. At most 255 categories a column; a value not seen in training counts as missing.
     partition : dict party name -> columns; the first party is active. None: two parties, half the columns each.
@@ -377,9 +383,17 @@ class SecureBoostRegressor(RegressorMixin, StagedPredictions, _SecureBoost):
 
     objective : "reg:squarederror" (None), "reg:absoluteerror", "reg:quantileerror", "reg:pseudohubererror",
         "count:poisson", or a function of one's own as there.
+    multi_strategy : also for y of several columns ("reg:squarederror", "reg:pseudohubererror").
     quantile_alpha : of "reg:quantileerror": one level in (0, 1) or several, which are predicted together.
     huber_slope : of "reg:pseudohubererror": where errors begin to count absolutely.
     """
+
+    _several_targets = True
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
 
     def _default_settings(self) -> BoostSettings:
         if self.class_weight is not None:
@@ -396,12 +410,12 @@ class SecureBoostRegressor(RegressorMixin, StagedPredictions, _SecureBoost):
         eval_set: Any = None,
         sample_weight_eval_set: Any = None,
     ) -> SecureBoostRegressor:
-        """Train; y : (n_rows,) finite numbers. See `SecureBoostClassifier.fit`."""
+        """Train; y : (n_rows,) finite numbers, or (n_rows, n_targets). See `SecureBoostClassifier.fit`."""
         return self._fit(X, y, sample_weight, ids, eval_set, sample_weight_eval_set)
 
     def _encode(self, y: np.ndarray) -> tuple[np.ndarray, BoostSettings]:
         targets = self._evaluation_targets(y)
-        settings = self._default_settings()
+        settings = self._settings("reg:squarederror", 1, 1 if targets.ndim == 1 else targets.shape[1])
         if settings.objective == "count:poisson" and (targets.min() < 0 or targets.max() <= 0):
             raise ValueError(
                 f"count:poisson needs y of 0 or more, and one above 0; y lies between {targets.min():g} and "
@@ -421,7 +435,7 @@ class SecureBoostRegressor(RegressorMixin, StagedPredictions, _SecureBoost):
         return targets
 
     def predict(self, X: Any, ids: Any = None) -> np.ndarray:
-        """Predicted values, (n_rows,); (n_rows, n_quantiles) for several quantiles."""
+        """Predicted values, (n_rows,); (n_rows, n_targets) or (n_rows, n_quantiles) where there are several."""
         return self._predicted(self._predict(X, ids=ids).raw_scores)
 
     def _predicted(self, raw: np.ndarray) -> np.ndarray:

@@ -126,7 +126,7 @@ def evaluation_blocks(
         n_rows = next(iter(blocks.values())).n_rows
         if not n_rows:
             raise ValueError("it has 0 rows")
-        return blocks, encode(check_targets(y, n_rows))
+        return blocks, encode(check_targets(y, n_rows, model._several_targets))
     except ValueError as error:
         raise ValueError(f"eval_set {i}: {error}") from error
 

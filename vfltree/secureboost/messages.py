@@ -71,7 +71,7 @@ class ActiveSetup(Message):
 
     party: str
     features: NDArray[np.float64]  # float64 (n_rows, n_features), may have no columns
-    targets: NDArray[np.float64]  # float64 (n_rows,): class numbers, or values
+    targets: NDArray[np.float64]  # float64 (n_rows,): class numbers, or values; (n_rows, n_targets)
     weights: NDArray[np.float64]  # float64 (n_rows,), or empty: all one
     ids_digest: bytes
     passive_parties: tuple[str, ...]  # in the order of `partition`
@@ -145,6 +145,7 @@ class JoinTraining(Message, answer="Joined"):
     training: str = ""  # id of the training, for checkpoints
     evaluation_digest: bytes = b""
     n_evaluation_rows: int = 0
+    vector_leaves: bool = False  # one tree a round for all outputs, rather than one an output
 
 
 @dataclass(frozen=True)

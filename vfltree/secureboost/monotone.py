@@ -91,6 +91,10 @@ def signs_of_blocks(model: Any, settings: BoostSettings, blocks: Mapping[str, Bl
         raise ValueError(
             f"monotone_constraints would not hold: {settings.objective} finds the values of leaves anew"
         )
+    if any(of.any() for of in signs.values()) and settings.vector_leaves:
+        raise ValueError(
+            'monotone_constraints are for trees of one output, got multi_strategy="multi_output_tree"'
+        )
     return signs
 
 

@@ -175,8 +175,6 @@ class BoostRound:
 
     def _best_of(self, nodes: list[Node], depth: int) -> list[Split]:
         """`choose_splits` for nodes of one output and depth."""
-        units = self._units(nodes[0].output)
-        totals = np.stack([node.total for node in nodes])
         bests: list[BestSplits] = []
         for party, of_party in enumerate(zip(*(node.histograms for node in nodes), strict=True)):
             sums = np.stack(of_party)
@@ -184,12 +182,7 @@ class BoostRound:
             if self._columns is not None:
                 sums = sums[:, self._columns.places(depth, party)]
                 n_categories = n_categories[self._columns.at(depth)[party]]
-            bests.append(
-                best_mixed_splits(
-                    sums[..., 0], sums[..., 1], totals[:, 0], totals[:, 1], *units, self._rules, n_categories,
-                    self._category_rules, self._limits(nodes, party, depth),
-                )
-            )  # fmt: skip
+            bests.append(self._best_splits(sums, nodes, n_categories, self._limits(nodes, party, depth)))
         choice = choose(bests, self._rules)
         splits = []
         for i, node in enumerate(nodes):
@@ -206,6 +199,16 @@ class BoostRound:
                 node.sign = int(self.signs[party][slots[0]])  # of several, the owner says which one it takes
             splits.append(Split(node, party, float(choice.gain[i]), slots, *chosen, right))
         return splits
+
+    def _best_splits(
+        self, sums: np.ndarray, nodes: list[Node], n_categories: np.ndarray, limits: Limits | None
+    ) -> BestSplits:
+        """Of one party's features. sums : int64 (n_nodes, n_features, n_bins, 2)."""
+        totals = np.stack([node.total for node in nodes])
+        return best_mixed_splits(
+            sums[..., 0], sums[..., 1], totals[:, 0], totals[:, 1], *self._units(nodes[0].output), self._rules,
+            n_categories, self._category_rules, limits,
+        )  # fmt: skip
 
     def _limits(self, nodes: list[Node], party: int, depth: int) -> Limits | None:
         """Constraints of a party's features at these nodes; None where no party has any."""

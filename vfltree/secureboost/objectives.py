@@ -12,6 +12,7 @@ from ..losses import (
     CustomLoss,
     Logistic,
     Loss,
+    PerTarget,
     Poisson,
     PseudoHuber,
     QuantileError,
@@ -32,6 +33,11 @@ OF_VALUES = (
     "count:poisson",
 )
 OBJECTIVES = OF_CLASSES + OF_VALUES
+OF_SEVERAL_TARGETS = ("reg:squarederror", "reg:pseudohubererror")  # each column of y by itself
+REFITTED = (
+    "reg:absoluteerror",
+    "reg:quantileerror",
+)  # leaves are quantiles of what is left, not Newton steps
 
 
 def check_objective(objective: object, n_classes: int) -> None:
@@ -49,6 +55,8 @@ def check_objective(objective: object, n_classes: int) -> None:
 def make_loss(settings: BoostSettings) -> Loss:
     """The loss of an objective, or of the user's function."""
     loss = _loss(settings.objective, settings)
+    if settings.n_targets > 1:
+        loss = PerTarget(loss, settings.n_targets)
     if settings.custom_objective:
         loss = CustomLoss(find_function(settings.custom_objective), loss)
     if settings.label_privacy_epsilon is not None:

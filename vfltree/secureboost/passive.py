@@ -82,9 +82,9 @@ class PassiveParty(TreeFollower):
         for name in ("n_rounds", "n_outputs", "max_depth"):
             if getattr(msg, name) < 1:
                 raise RemoteProtocolError(f"{name} must be at least 1, got {getattr(msg, name)}")
-        if msg.max_depth > MAX_DEPTH or msg.n_rounds * msg.n_outputs > MAX_TREES:
+        if msg.max_depth > MAX_DEPTH or msg.n_rounds * _n_trees(msg) > MAX_TREES:
             raise RemoteProtocolError(
-                f"{msg.n_rounds} rounds of {msg.n_outputs} trees of depth {msg.max_depth} were proposed, record ids "
+                f"{msg.n_rounds} rounds of {_n_trees(msg)} trees of depth {msg.max_depth} were proposed, record ids "
                 f"hold {MAX_TREES} trees of depth {MAX_DEPTH}"
             )
         if not 0 <= msg.first_round <= msg.n_rounds:
@@ -99,7 +99,7 @@ class PassiveParty(TreeFollower):
         )
         self._check_finished(msg)
         self._check_evaluation(msg)
-        finished = self.records.of_trees(0, round_trees(msg.n_finished, msg.n_outputs).start)
+        finished = self.records.of_trees(0, round_trees(msg.n_finished, _n_trees(msg)).start)
         self._bin_own()
         if msg.n_finished:
             self.records = continued(finished, self.records)
@@ -123,7 +123,7 @@ class PassiveParty(TreeFollower):
         assert self._summer is not None
         self._summer.load(msg.gradients, n_sampled)
         all_rows = np.arange(agreed.n_rows, dtype=np.int32)
-        roots = {int(record_id(tree, 1)): all_rows for tree in round_trees(msg.round, agreed.n_outputs)}
+        roots = {int(record_id(tree, 1)): all_rows for tree in round_trees(msg.round, _n_trees(agreed))}
         self._round = current = self._open_round(msg.round, self._trees, positions, roots, msg.slots)
         current.max_leaves = agreed.max_leaves
         self._next_round += 1
@@ -161,7 +161,7 @@ class PassiveParty(TreeFollower):
             raise RemoteProtocolError(f"{msg.n_rounds} rounds were finished, {self._next_round} were begun")
         self._round, self._answers = None, None
         self._ended = True  # nothing follows
-        self.records = self.records.of_trees(0, round_trees(msg.n_rounds, agreed.n_outputs).start)
+        self.records = self.records.of_trees(0, round_trees(msg.n_rounds, _n_trees(agreed)).start)
 
     def on_keep_rounds(self, msg: KeepRounds) -> None:
         """Write the checkpoint of the rounds that are finished."""
@@ -181,7 +181,7 @@ class PassiveParty(TreeFollower):
                 raise RemoteProtocolError(
                     "rows to evaluate have not been agreed, or no round has trees for them"
                 )
-            trees = round_trees(self._next_round - 1, self._agreed.n_outputs)
+            trees = round_trees(self._next_round - 1, _n_trees(self._agreed))
             self._round = None
             given = decode_categories(self._evaluation.categories)
             features = self.records.categories.recode(self._evaluation.features, given)
@@ -220,6 +220,11 @@ class PassiveParty(TreeFollower):
         if self._agreed is None:
             raise RemoteProtocolError("training has not been joined")
         return self._agreed
+
+
+def _n_trees(agreed: JoinTraining) -> int:
+    """Trees of a round."""
+    return 1 if agreed.vector_leaves else agreed.n_outputs
 
 
 def _no_sums(round_: int) -> Histograms:

@@ -13,10 +13,11 @@ from ..binning import MAX_BINS, MIN_BINS
 from ..growing.numbering import MAX_DEPTH
 from ..parameters import as_float, check_choice, check_key_bits, check_range, plain_number
 from ..sealing import ENCRYPTIONS
-from .objectives import OBJECTIVES
+from .objectives import OBJECTIVES, OF_SEVERAL_TARGETS, REFITTED
 
 FIRST_TREES = ("all", "active")
 GROW_POLICIES = ("depthwise", "lossguide")
+MULTI_STRATEGIES = ("one_output_per_tree", "multi_output_tree")
 SAMPLING_METHODS = ("uniform", "goss")
 
 
@@ -58,11 +59,23 @@ class BoostSettings:
     )
     first_tree: str = "all"
     label_privacy_epsilon: float | None = None
+    multi_strategy: str = "one_output_per_tree"
+    n_targets: int = 1
 
     def __post_init__(self) -> None:
         check_choice("objective", self.objective, OBJECTIVES)
         check_choice("encryption", self.encryption, ENCRYPTIONS)
         check_choice("grow_policy", self.grow_policy, GROW_POLICIES)
+        check_choice("multi_strategy", self.multi_strategy, MULTI_STRATEGIES)
+        if self.n_targets > 1 and self.objective not in OF_SEVERAL_TARGETS:
+            raise ValueError(
+                f"y of {self.n_targets} columns suits {', '.join(map(repr, OF_SEVERAL_TARGETS))}, the objective is "
+                f"{self.objective!r}"
+            )
+        if self.vector_leaves and self.objective in REFITTED:
+            raise ValueError(
+                f'multi_strategy="multi_output_tree" is not offered for {self.objective!r}, which fits leaves anew'
+            )
         check_choice("first_tree", self.first_tree, FIRST_TREES)
         check_choice("sampling_method", self.sampling_method, SAMPLING_METHODS)
         if self.grow_policy == "lossguide" and self.max_depth == 0:
@@ -114,14 +127,19 @@ class BoostSettings:
 
     @property
     def n_outputs(self) -> int:
-        """Trees per round, and gradients per row."""
+        """Gradients per row; as many trees per round, unless one serves all."""
         if self.objective == "reg:quantileerror":
             return len(self.quantile_alpha)
-        return self.n_classes if self.objective == "multi:softprob" else 1
+        return self.n_classes if self.objective == "multi:softprob" else self.n_targets
+
+    @property
+    def vector_leaves(self) -> bool:
+        """Whether a round's one tree serves all outputs."""
+        return self.multi_strategy == "multi_output_tree" and self.n_outputs > 1
 
     @property
     def trees_per_round(self) -> int:
-        return self.n_outputs
+        return 1 if self.vector_leaves else self.n_outputs
 
     def _check_base_score(self) -> None:
         low = 0.0 if self.objective in ("binary:logistic", "count:poisson") else -np.inf
@@ -141,6 +159,7 @@ class BoostSettings:
 # parameter: kind, lowest, highest, lowest excluded
 _RANGES: dict[str, tuple[type, float, float, bool]] = {
     "n_classes": (numbers.Integral, 1, np.inf, False),
+    "n_targets": (numbers.Integral, 1, np.inf, False),
     "n_estimators": (numbers.Integral, 1, np.inf, False),
     "learning_rate": (numbers.Real, 0, np.inf, True),
     "max_depth": (numbers.Integral, 1, MAX_DEPTH, False),
