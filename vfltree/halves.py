@@ -14,8 +14,12 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
+import numpy as np
+
 from vflparty import DamagedFileError, Message, ModelFile, ModelFileError, WrongFileError
 from vflparty.modelfile import FilePath
+
+from .labels import encode_labels
 
 # Kind of model in a file -> module of this package with its FILE_KIND.
 _KINDS = {"secureboost": "secureboost.files", "forest": "forest.files", "linear": "linear.files"}
@@ -68,6 +72,48 @@ class Half:
     def active(self) -> bool:
         return self.extra is not None
 
+    @classmethod
+    def of_passive(
+        cls,
+        kind: FileKind,
+        party: str,
+        training: str,
+        message: Message,
+        n_features: int,
+        names: Sequence[str] | None = None,
+    ) -> Half:
+        """The half of a passive party that trained on a network of its own; `to_file().write(path)` keeps it.
+
+        message : its exported state.  training : an id that all parties of the training agree on.
+        """
+        return cls(
+            party, training, kind, message, n_features, None if names is None else tuple(names), None, None
+        )
+
+    @classmethod
+    def of_active(
+        cls,
+        kind: FileKind,
+        party: str,
+        training: str,
+        message: Message,
+        n_features: int,
+        names: Sequence[str] | None = None,
+        *,
+        passive_parties: Sequence[str],
+        estimator: str,
+        classes: np.ndarray | None = None,
+    ) -> Half:
+        """As `of_passive`, of the active party.
+
+        message : the result of its conversation.  passive_parties : in training order.  estimator : the class that its
+        file becomes, "SecureBoostClassifier", say.  classes : labels of the classes 0, 1, ..., of a classifier.
+        """
+        extra = active_extra(estimator, (party, *passive_parties), classes)
+        return cls(
+            party, training, kind, message, n_features, None if names is None else tuple(names), None, extra
+        )
+
     def to_file(self) -> ModelFile:
         own = {
             "n_features": self.n_features,
@@ -103,6 +149,26 @@ class Half:
         columns = checked_list(own, "columns", int, n_features)
         (message,) = file.messages(kind.passive if extra is None else kind.active)
         return cls(file.party, file.training, kind, message, n_features, names, columns, extra)
+
+
+def active_extra(
+    estimator: str,
+    parties: Sequence[str],
+    classes: np.ndarray | None,
+    *,
+    partitioned: bool = False,
+    parameters: Mapping[str, Any] | None = None,
+    attributes: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """What only the active party's file says."""
+    return {
+        "estimator": estimator,
+        "parties": list(parties),
+        "partitioned": partitioned,
+        "classes": None if classes is None else encode_labels(classes),
+        "parameters": dict(parameters or {}),
+        "attributes": dict(attributes or {}),
+    }
 
 
 def _kind(name: str) -> FileKind:

@@ -22,9 +22,9 @@ from vflparty.modelfile import SUFFIX, FilePath
 
 from .blocks import Block
 from .growing.own_file import own_block
-from .halves import FileKind, Half, checked, checked_list
+from .halves import FileKind, Half, active_extra, checked, checked_list
 from .joining import join_prediction
-from .labels import decode_labels, encode_labels
+from .labels import decode_labels
 
 
 class SavedByParty:
@@ -115,14 +115,14 @@ def _active_extra(model: Any) -> dict[str, Any]:
     attributes = {
         name: _plain(getattr(model, name)) for name in model._file_kind.kept if hasattr(model, name)
     }
-    return {
-        "estimator": type(model).__name__,
-        "parties": list(model.parties_),
-        "partitioned": model.partition is not None,
-        "classes": encode_labels(model.classes_) if hasattr(model, "classes_") else None,
-        "parameters": {name: value for name, value in parameters.items() if value is not _NOT_PLAIN},
-        "attributes": {name: value for name, value in attributes.items() if value is not _NOT_PLAIN},
-    }
+    return active_extra(
+        type(model).__name__,
+        model.parties_,
+        getattr(model, "classes_", None),
+        partitioned=model.partition is not None,
+        parameters={name: value for name, value in parameters.items() if value is not _NOT_PLAIN},
+        attributes={name: value for name, value in attributes.items() if value is not _NOT_PLAIN},
+    )
 
 
 _NOT_PLAIN = object()

@@ -29,12 +29,15 @@ from vflparty import (
     codec,
     make_network,
     make_seat,
+    new_training_id,
 )
 from vfltree import SecureBoostClassifier, SecureBoostRegressor, load, load_active
 from vfltree.growing.messages import ActiveResult, Records
 from vfltree.growing.own_file import passive_setup, prediction_setup
 from vfltree.growing.prediction import ActivePredictor
-from vfltree.secureboost import PassiveParty
+from vfltree.halves import Half
+from vfltree.secureboost import ActiveParty, BoostSettings, PassiveParty
+from vfltree.secureboost.files import FILE_KIND
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::vfltree.NotEncryptedWarning"),
@@ -499,3 +502,23 @@ class TestOneFileEach:
         edited(folder / "shop.model", n_features=1, names=None)
         with pytest.raises(DamagedFileError, match=r"shop\.model.*outside the 1"):
             PassiveParty.from_file(folder / "shop.model", X["shop"][["visits"]])
+
+    def test_parties_that_trained_by_hand_write_their_own_files(self, tmp_path):
+        X, y = frames()
+        numbers = (y == "good").astype(float)
+        settings = BoostSettings(n_estimators=3, max_depth=3, encryption="none")
+        shop = PassiveParty(X["shop"].to_numpy(), name="shop")
+        bank = ActiveParty(X["bank"].to_numpy(), numbers, passive_parties=["shop"], settings=settings)
+        result = InProcessNetwork({"shop": shop}, leader="bank").run(bank)
+        training = new_training_id()  # agreed on beside the protocol
+        Half.of_passive(
+            FILE_KIND, "shop", training, shop.export_state(), 3, X["shop"].columns
+        ).to_file().write(tmp_path / "shop.model")
+        Half.of_active(
+            FILE_KIND, "bank", training, result, 2, X["bank"].columns, passive_parties=["shop"],
+            estimator="SecureBoostClassifier", classes=np.array(["bad", "good"]),
+        ).to_file().write(tmp_path / "bank.model")  # fmt: skip
+        model = SecureBoostClassifier(3, max_depth=3, encryption="none").fit(X, y)
+        again = load(tmp_path)
+        assert (again.predict_proba(X) == model.predict_proba(X)).all()
+        assert (again.predict(X) == model.predict(X)).all()
