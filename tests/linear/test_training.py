@@ -247,3 +247,23 @@ def test_blocks_too_wide_for_a_matrix_take_a_diagonal():
         .loss_curve_
     )
     assert losses[-1] < losses[0]
+
+
+@quiet
+def test_a_party_may_be_called_coordinator():
+    X, y = scaled("binary")
+    how = {"partition": {"bank": [0, 1, 2], "coordinator": [3, 4, 5, 6]}, "max_iter": 1, **WEAK}
+    model = estimator("binary", **how).fit(X, y)
+    assert model.coordinator_log_.parties == ("bank", "coordinator")
+
+
+@quiet
+@pytest.mark.parametrize("n_parties", [2, 3, 5])
+def test_newton_arrives_where_columns_of_different_parties_are_nearly_the_same(n_parties):
+    rng = np.random.default_rng(0)
+    base = rng.normal(size=(150, 2))
+    X = np.hstack([base + 0.1 * rng.normal(size=base.shape) for _ in range(n_parties)])
+    y = (X.sum(axis=1) + rng.normal(size=150) > 0).astype(int)
+    partition = {f"p{k}": [2 * k, 2 * k + 1] for k in range(n_parties)}
+    model = estimator("binary", partition=partition, tol=1e-6, max_iter=400, **PLAIN).fit(X, y)
+    assert model.n_iter_ < 400

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -46,7 +46,6 @@ from .vertical import VerticallyTransformed
 
 NETWORKS = ("inprocess", "process")
 LARGEST_TARGET = 1e150  # its square is a double, and so are sums of squares
-_COORDINATOR = "coordinator"
 
 
 class SecureLinear(SavedByParty, VerticallyTransformed):
@@ -126,7 +125,7 @@ class SecureLinear(SavedByParty, VerticallyTransformed):
             result: LinearResult = network.run()
             passive = {party: network.collect(party) for party in self.parties_[1:]}
             encrypted = settings.encryption != "none"
-            log = network.collect(_COORDINATOR) if encrypted else None
+            log = network.collect(_coordinator_name(blocks)) if encrypted else None
         self._keep_model(result, passive)
         self.training_id_ = new_training_id()
         self.coordinator_log_ = cast("CoordinatorLog | None", log)
@@ -159,7 +158,7 @@ class SecureLinear(SavedByParty, VerticallyTransformed):
             weights=np.zeros(0) if weights is None else weights,
             ids_digest=active.ids_digest,
             passive_parties=tuple(block.party for block in passive),
-            coordinator=_COORDINATOR if encrypted else "",
+            coordinator=_coordinator_name(blocks) if encrypted else "",
             settings_json=settings.to_json(),
             start=start[active.party],
             random_seed=party_seeds(self.random_state, 1)[0],
@@ -168,7 +167,8 @@ class SecureLinear(SavedByParty, VerticallyTransformed):
         for block in passive:
             seats.append(self._passive_seat(block, settings.n_jobs, start[block.party]))
         if encrypted:
-            seats.append(make_seat(_COORDINATOR, Coordinator, coordinator_setup(blocks, settings)))
+            coordinator = coordinator_setup(blocks, settings)
+            seats.append(make_seat(_coordinator_name(blocks), Coordinator, coordinator))
         return seats
 
     def _passive_seat(
@@ -322,6 +322,14 @@ SHARED_PARAMETERS = (
     "key_bits",
     "allow_weak_key",
 )
+
+
+def _coordinator_name(parties: Container[str]) -> str:
+    """A name that no party has."""
+    name = "coordinator"
+    while name in parties:
+        name += "'"
+    return name
 
 
 def coordinator_setup(blocks: dict[str, Block], settings: LinearSettings) -> CoordinatorSetup:
