@@ -16,6 +16,7 @@ PROMISES = {
     "02_pack_and_sum": ["equal to the sums in clear: True"],
     "03_two_parties_one_message": ["What each party received", "EncryptedLabels", "EncryptedTotal"],
     "04_blinding_matters": ["exactly 1 of", "exactly 0 of"],
+    "09_logistic_regression": ["to the last bit: True", "the coordinator opened, masked", "SealedScores"],
     "07_forest": ["once for all 30 trees", "out-of-bag accuracy", "TargetsOfForest"],
     "08_save_load_export": [
         "bit for bit the same: True",
