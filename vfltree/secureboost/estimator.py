@@ -249,8 +249,9 @@ _SHARED_PARAMETERS = [
 class SecureBoostClassifier(ClassifierMixin, StagedClassification, _SecureBoost):
     """Federated gradient-boosted trees for two or more classes; labels stay with the active (first) party.
 
-    The same trees as XGBoost's ``tree_method="hist"`` on the same cuts with columns in party order, and bit for bit the
-    same trees with and without encryption. Parameters carry XGBoost's names; those of our own, and what differs:
+    With ``min_rows_per_sum=1`` the same trees as XGBoost's ``tree_method="hist"`` on the same cuts with columns in
+    party order; always, bit for bit, the same trees with and without encryption. Parameters carry XGBoost's names;
+    those of our own, and what differs:
 
     objective : None chooses "binary:logistic" or "multi:softprob" by the number of classes; either can be named. Or a
         function f(y, raw) -> (gradients, hessians) of class numbers and raw scores; see docs/training.md.
