@@ -49,7 +49,15 @@ def test_colsample_bytree_is_xgboosts_on_the_columns_that_were_drawn():
     share, rounds = 0.4, 12
     _, matrix, model = train_both(X, y, BINARY, rounds=rounds, colsample_bytree=share)
     booster = xgb.Booster(
-        {"tree_method": "hist", "max_bin": MAX_BIN, "eta": 0.3, "colsample_bytree": share, **BINARY}, [matrix]
+        {
+            "tree_method": "hist",
+            "nthread": 1,
+            "max_bin": MAX_BIN,
+            "eta": 0.3,
+            "colsample_bytree": share,
+            **BINARY,
+        },
+        [matrix],
     )
     for round_ in range(rounds):
         columns = drawn_columns(model, round_, 0)

@@ -51,6 +51,7 @@ def train_both(
     booster = xgb.train(
         {
             "tree_method": "hist",
+            "nthread": 1,  # its threads spin, which on a busy machine takes many times the work
             "max_bin": MAX_BIN,
             "max_depth": 6,
             "eta": 0.3,
