@@ -1,6 +1,6 @@
-"""Lesson 8: logistic regression with a coordinator, who holds the only key and sees nothing but uniform numbers.
+"""Lesson 9: logistic regression with a coordinator, who holds the only key and sees nothing but uniform numbers.
 
-A hospital and a laboratory fit the same model over two exchanges: encrypted scores in every step, or encrypted rows once.
+A hospital and a laboratory fit the same model over two exchanges: encrypted scores in every step, or rows once.
 `--fast` takes a weak key and few epochs.
 """
 

@@ -255,7 +255,7 @@ class SecureLinear(SavedByParty, VerticallyTransformed):
 
     def save(self, folder: FilePath) -> dict[str, Path]:
         """As every estimator: one file per party. ValueError with a vertical_transformer, which no file can hold."""
-        if self.__sklearn_is_fitted__() and self.transformers_:
+        if self.__sklearn_is_fitted__() and getattr(self, "transformers_", None):
             raise ValueError(
                 "files hold coefficients, not transformers: keep each party's transformer with its own tools, and "
                 "train on what they give"

@@ -51,7 +51,7 @@ class VerticallyTransformed(PartitionedEstimator):
         return blocks, y
 
     def _prediction_blocks(self, X: Any) -> dict[str, Block]:
-        if not self.transformers_:
+        if not getattr(self, "transformers_", None):  # a model out of files has none
             return super()._prediction_blocks(X)
         return super()._prediction_blocks(self._transformed(self._raw_blocks(X, reset=False)))
 
