@@ -25,7 +25,7 @@ NOT_OF_BOOTSTRAPS = {
 
 
 @parametrize_with_checks(
-    [SecureForestClassifier(5, encryption="none"), SecureForestRegressor(5, encryption="none")],
+    [SecureForestClassifier(4, encryption="none"), SecureForestRegressor(4, encryption="none")],
     expected_failed_checks=lambda estimator: NOT_OF_BOOTSTRAPS,
 )
 def test_plain_estimators_pass_every_check(estimator, check):

@@ -181,6 +181,12 @@ class TestWhatAPassivePartyRefuses:
         with pytest.raises(RemoteProtocolError, match=message):
             party.receive(replace(GROW, **changes))
 
+    def test_more_trees_at_once_than_memory_has_room_for(self):
+        party, _ = joined(n_trees=1 << 31)
+        party.receive(TARGETS)
+        with pytest.raises(RemoteProtocolError, match="4096 at once"):
+            party.receive(replace(GROW, n_trees=1 << 31))
+
     @pytest.mark.parametrize(
         ("message", "text"),
         [

@@ -90,7 +90,13 @@ def test_importances_of_one_tree_are_those_of_scikit_learn(task):
     rng = np.random.default_rng(1)
     X = rng.normal(size=(30, 5))  # fewer rows than bins: the same candidates
     score = X[:, 0] + X[:, 3] + 0.1 * rng.normal(size=30)
-    settings = {"max_depth": 3, "max_features": None, "bootstrap": False, "encryption": "none"}
+    settings = {
+        "max_depth": 3,
+        "max_features": None,
+        "bootstrap": False,
+        "encryption": "none",
+        "min_rows_per_sum": 1,
+    }
     if task == "classes":
         y = (score > 0).astype(int)
         ours, theirs = (
@@ -110,7 +116,8 @@ def test_importances_of_one_tree_are_those_of_scikit_learn(task):
 
 def test_importances_of_a_forest_are_means_over_its_trees():
     X, y, _ = frames()
-    model = SecureForestClassifier(5, max_depth=3, encryption="none", random_state=0).fit(X, y)
+    settings = {"max_depth": 3, "encryption": "none", "min_rows_per_sum": 1}
+    model = SecureForestClassifier(5, **settings, random_state=0).fit(X, y)
     found = model.feature_importances_
     assert found.sum() == pytest.approx(1)
     assert set(np.argsort(found)[-2:]) == {0, 2}  # income and visits

@@ -6,6 +6,7 @@ from .settings import ForestSettings
 
 SUMS_AT_ONCE = 1 << 18  # of a passive party at one level: 200 MB of ciphertexts under the default key
 CELLS_AT_ONCE = 1 << 24  # of histograms that the active party holds: 128 MB
+TREES_AT_ONCE = 1 << 12
 DRAWS_AT_ONCE = 1 << 26  # rows times trees: two bytes each in a message, and row numbers at both sides
 
 
@@ -18,5 +19,6 @@ def group_trees(settings: ForestSettings, n_rows: int, max_features: int, n_kind
     nodes = min(1 << (settings.max_depth - 1), max(1, n_rows // 2))  # the widest level that is summed
     sums = min(nodes * n_bins, n_rows) * max_features
     cells = nodes * n_bins * max_features * n_kinds
-    step = max(1, min(SUMS_AT_ONCE // sums, CELLS_AT_ONCE // cells, DRAWS_AT_ONCE // n_rows, n_trees))
+    together = min(SUMS_AT_ONCE // sums, CELLS_AT_ONCE // cells, DRAWS_AT_ONCE // n_rows, TREES_AT_ONCE)
+    step = max(1, min(together, n_trees))
     return [range(start, min(start + step, n_trees)) for start in range(0, n_trees, step)]

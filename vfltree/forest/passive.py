@@ -20,6 +20,7 @@ from ..growing.numbering import MAX_DEPTH, MAX_TREES, child_ids, smaller_child
 from ..growing.rules import SplitRule
 from ..sealing import SlotLayout, make_summer
 from ..tree import RecordTable, record_id, record_parts
+from .groups import TREES_AT_ONCE
 from .messages import (
     DivideNodes,
     GrowTrees,
@@ -152,9 +153,9 @@ class ForestPassive(TreeFollower):
             raise RemoteProtocolError("trees before the targets")
         if msg.round != self._next_round:
             raise RemoteProtocolError(f"trees of round {msg.round}, expected round {self._next_round}")
-        if not 1 <= msg.n_trees <= agreed.n_trees - self._next_tree:
+        if not 1 <= msg.n_trees <= min(TREES_AT_ONCE, agreed.n_trees - self._next_tree):
             raise RemoteProtocolError(
-                f"{msg.n_trees} trees after {self._next_tree}, {agreed.n_trees} were agreed"
+                f"{msg.n_trees} trees after {self._next_tree}, {agreed.n_trees} were agreed, {TREES_AT_ONCE} at once"
             )
         times = _times_drawn(msg, agreed.n_rows)
         trees = range(self._next_tree, self._next_tree + msg.n_trees)
