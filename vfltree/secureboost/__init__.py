@@ -9,13 +9,14 @@ Who learns what, with honest-but-curious parties that do not collude:
 party    learns                                                does not learn
 ======== ===================================================== ==================================================
 active   per node, the sums of gradients in each bin of each   names, columns and thresholds of foreign features;
-         hidden feature (features in an order drawn anew per   the bin of a row, directly
-         round), or of each group of bins that the passive
+         hidden feature (features in an order drawn anew per   names of foreign categories; the bin of a row,
+         round), or of each group of bins that the passive     directly
          party merged; which of them are empty and which is
          fullest;
          which rows go left at every split; how many features
          and bins a party has; which hidden features of a
-         round have monotone constraints, and their signs
+         round have monotone constraints, and their signs;
+         which hold categories, and how many
 passive  which rows are in each node that is summed and go     labels, gradients, weights, leaf values, loss,
          left at splits above the last level; its own winning  parameters of trees, features of others
          splits; numbers of rounds, outputs (classes), rows,
