@@ -294,6 +294,18 @@ class TestRefusals:
         with pytest.raises(ValueError, match="double precision"):
             model.to_xgboost(["a", "b"])
 
+    def test_trees_with_a_value_for_every_output_are_refused_and_a_tree_for_each_is_not(self):
+        X = singles(np.random.default_rng(0).normal(size=(60, 4)))
+        Y = np.column_stack([X[:, 0], X[:, 3], X[:, 1]])
+        models = [
+            SecureBoostRegressor(2, max_depth=2, encryption="none", multi_strategy=strategy).fit(X, Y)
+            for strategy in ("multi_output_tree", "one_output_per_tree")
+        ]
+        with pytest.raises(ValueError, match="3 values in a leaf"):
+            models[0].to_xgboost(["active", "passive"])
+        booster = models[1].to_xgboost(["active", "passive"])
+        assert (raw_scores(booster, X) == models[1]._predict(X).raw_scores).all()
+
     def test_without_xgboost_the_error_says_what_to_install(self, monkeypatch):
         def missing(name):
             raise ImportError(name)

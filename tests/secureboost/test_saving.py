@@ -165,6 +165,15 @@ class TestRoundTrip:
         assert [type(c) for c in again.classes_] == [type(c) for c in model.classes_]
         assert list(again.predict(blocks(XA4, CONST4))) == list(y)
 
+    @pytest.mark.parametrize("strategy", ["one_output_per_tree", "multi_output_tree"])
+    def test_models_of_several_targets_come_back(self, tmp_path, strategy):
+        X, _ = some_data("binary", n_rows=60)
+        model = SecureBoostRegressor(2, max_depth=2, encryption="none", multi_strategy=strategy).fit(
+            X, X[:, :3]
+        )
+        model.save(tmp_path)
+        assert load(tmp_path).predict(X).tobytes() == model.predict(X).tobytes()
+
     def test_a_model_that_was_stopped_early_keeps_its_best_round(self, tmp_path):
         X, y = some_data("binary", n_rows=200)
         model = SecureBoostClassifier(40, early_stopping_rounds=3, encryption="none", learning_rate=1.0)

@@ -201,7 +201,10 @@ def _check_representable(active: Any) -> None:
             "with their mean subtracted"
         )
     if active.value.shape[1] != 1:
-        raise ValueError(f"trees with {active.value.shape[1]} values in a leaf cannot be exported")
+        raise ValueError(
+            f"trees with {active.value.shape[1]} values in a leaf: XGBoost writes such trees otherwise in every version; "
+            'multi_strategy="one_output_per_tree" can be exported'
+        )
 
 
 def _base_score(objective: str, start: np.ndarray) -> list[float]:
