@@ -88,7 +88,7 @@ class TestPlacements:
 
 
 class TestEquations:
-    def right(self, n_rounds: int) -> float:
+    def right(self, n_rounds: int, guess=equations.guess_bins) -> float:
         """30 rows in three bins of ten, summed at the root of so many rounds under gradients of their own."""
         rng = np.random.default_rng(0)
         bins = rng.permutation(np.repeat([0, 1, 2], 10))
@@ -100,10 +100,11 @@ class TestEquations:
             node = views.NodeSums(number, 0, np.arange(30), np.array([0]), sums, np.ones((1, 4), dtype=bool))
             rounds.append(views.ActiveRound(number, gradients, (node,)))
         slots = dict.fromkeys(range(n_rounds), 0)
-        return float((equations.guess_bins(views.ActiveView(tuple(rounds)), slots, 4) == bins).mean())
+        return float((guess(views.ActiveView(tuple(rounds)), slots, 4) == bins).mean())
 
     def test_half_as_many_rounds_as_rows_place_every_row_whatever_k(self):
         assert self.right(16) == 1.0
+        assert self.right(16, equations.guess_bins_from_roots) == 1.0
 
     def test_few_rounds_do_not(self):
         assert self.right(3) < 0.8
