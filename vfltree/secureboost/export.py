@@ -202,7 +202,7 @@ def _check_representable(active: Any) -> None:
         )
     if active.value.shape[1] != 1:
         raise ValueError(
-            f"trees with {active.value.shape[1]} values in a leaf: XGBoost writes such trees otherwise in every version; "
+            f"trees with {active.value.shape[1]} values in a leaf: XGBoost's versions write such trees differently; "
             'multi_strategy="one_output_per_tree" can be exported'
         )
 
