@@ -28,10 +28,11 @@ passive  which rows are in each node that is summed and go     labels, gradients
          and how many rounds the model keeps
 ======== ===================================================== ==================================================
 
-What leaks all the same. A passive party can infer labels from row sets, often well: rows that trees keep together tend
-to share a label. The active party knows every gradient, so sums over few rows can be solved for which rows they hold:
-`min_rows_per_sum` keeps such sums at home (`vfltree.bin_groups`). It can link a hidden feature across rounds by its
-root sums, and learns the order of values over many trees.
+What leaks all the same (measured in docs/leakage.md). A passive party can infer labels from row sets, often well: rows
+that trees keep together tend to share a label; `label_privacy_epsilon` bounds that, at a price. The active party knows
+every gradient, so sums over few rows can be solved for which rows they hold: `min_rows_per_sum` keeps such sums at home
+(`vfltree.bin_groups`). It can link a hidden feature across rounds by its root sums and learns the order of its values;
+once there are half as many rounds as rows, the root sums of a feature, over however many rows, can be solved for all.
 Encryption hides single gradients and labels from direct reading; it does not remove these inferences.
 
 A malicious active party is outside the model: it could ask for tiny nodes or encrypt markers in place of gradients. A
