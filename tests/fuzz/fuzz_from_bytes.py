@@ -35,6 +35,7 @@ from vflcrypto import (
     PrivateKey,
     PublicKey,
     plan_packing,
+    plan_slots,
 )
 from vflparty import DamagedFrameError, Message, RemoteProtocolError, codec
 
@@ -96,6 +97,9 @@ def _array_seeds() -> tuple[bytes, ...]:
         mine.encrypt(np.arange(12).reshape(2, 3, 2)),
         mine.encrypt(np.empty((0, 5))),
         rows,
+        plan_slots(3, n_weights=2, n_counts=1, fraction_bits=4, key_bits=256).encrypt(
+            mine, np.eye(3, dtype=int)
+        ),
         rows.sum_rows(np.array([0, 2, 3]), np.array([0, 1, 2])).rerandomize(),
         key("INSECURE_TEST_KEY_512").encrypt([1, 2]),  # another key
     ]
