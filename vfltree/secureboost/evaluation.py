@@ -46,11 +46,13 @@ def function_metric(name: str) -> str:
 
 def make_metrics(names: Sequence[str], settings: BoostSettings) -> list[Metric]:
     """The metrics of these names; ValueError names one that does not suit the objective."""
-    n_classes = settings.n_classes
+    n_classes, alphas = settings.n_classes, settings.quantile_alpha
+    if settings.objective != "reg:quantileerror":
+        alphas = alphas[:1]  # one prediction a row
     return [
         metric_of_function(find_function(name.removeprefix(_FUNCTION)))
         if name.startswith(_FUNCTION)
-        else metric_by_name(name, n_classes, settings.quantile_alpha, settings.huber_slope)
+        else metric_by_name(name, n_classes, alphas, settings.huber_slope)
         for name in names
     ]
 
