@@ -53,7 +53,15 @@ def xgboost_stops(task, metric, patience, train, evals, rounds=60):
     sets = [(xgb.DMatrix(X, label=y), f"validation_{i}") for i, (X, y) in enumerate(evals)]
     log: dict[str, dict[str, list[float]]] = {}
     booster = xgb.train(
-        {"objective": objective, "eval_metric": metric, "max_depth": 3, "eta": 0.5, "max_bin": 32, **extra},
+        {
+            "objective": objective,
+            "eval_metric": metric,
+            "max_depth": 3,
+            "eta": 0.5,
+            "max_bin": 32,
+            "nthread": 1,
+            **extra,
+        },
         matrix,
         rounds,
         evals=sets,

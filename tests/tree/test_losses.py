@@ -56,7 +56,9 @@ CASES = [
 def xgboost_start(objective, y, weights, **params):
     """What XGBoost fits as base score, and the margin it starts from."""
     data = xgboost.DMatrix(np.zeros((len(y), 1)), y, weight=weights)
-    booster = xgboost.train({"objective": objective, "tree_method": "hist", "eta": 0.0, **params}, data, 1)
+    booster = xgboost.train(
+        {"objective": objective, "tree_method": "hist", "eta": 0.0, "nthread": 1, **params}, data, 1
+    )
     text = json.loads(booster.save_config())["learner"]["learner_model_param"]["base_score"]
     return np.array(json.loads(text.lower()), dtype=np.float32), booster.predict(data, output_margin=True)[0]
 
@@ -189,7 +191,7 @@ def xgboost_leaf(y, weights, alpha):
     """The leaf that XGBoost gives a tree which cannot split, over targets that start at 0."""
     data = xgboost.DMatrix(np.zeros((len(y), 1)), y, weight=weights)
     params = {"objective": "reg:quantileerror", "quantile_alpha": alpha, "base_score": 0.0, "eta": 1.0}
-    return xgboost.train({"tree_method": "hist", **params}, data, 1).predict(data)[0]
+    return xgboost.train({"tree_method": "hist", "nthread": 1, **params}, data, 1).predict(data)[0]
 
 
 @pytest.mark.parametrize("weighted", [False, True], ids=["plain", "weighted"])

@@ -43,10 +43,10 @@ def test_a_metric_is_xgboosts(objective, loss, y, name, extra, weighted):
     data = xgboost.DMatrix(X, y, weight=weights, base_margin=raw)
     evals: dict[str, dict[str, list[float]]] = {}
     xgboost.train(
-        {"objective": objective, "eta": 0.0, "eval_metric": name, **extra},
+        {"objective": objective, "eta": 0.0, "eval_metric": name, "nthread": 1, **extra},
         data,
         1,
-        [(data, "d")],
+        evals=[(data, "d")],
         evals_result=evals,
         verbose_eval=False,
     )
