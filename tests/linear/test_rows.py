@@ -71,7 +71,7 @@ def test_packed_rows_come_back(n_columns, key_bits):
     values = rng.integers(-(2**23) + 1, 2**23, size=(50, n_columns)).astype(np.int32)
     values[0], values[1] = 2**23 - 1, -(2**23) + 1
     words = layout.pack(values)
-    factors = rng.integers(-(2**46), 2**46, size=(50, 2))
+    factors = rng.integers(-(2**40), 2**40, size=(50, 2))
     packed = np.array(wide.to_ints(words.reshape(-1, words.shape[-1])), dtype=object).reshape(
         50, layout.per_row
     )

@@ -14,9 +14,7 @@ import numpy as np
 FEATURE_BITS = 24  # sign included; rounding error at most 2**-23 of a column's largest value
 SCORE_BITS = 44  # fraction bits of a score; scores up to 2**18 fit an int64
 LARGEST_SCORE_BITS = 62
-COARSE_BITS = (
-    28  # fraction bits of scores that become exponents (exchange="rows"): half the work, error 2**-29
-)
+COARSE_BITS = 22  # fraction bits of scores that become exponents (exchange="rows"): short ones, error 2**-23
 _EXACT_ROWS = 1 << 7  # of products of two 23-bit integers, in a double
 _LOW_BITS = 20  # 23-bit features times 20-bit ends leave 20 bits for the number of columns
 _LIMB_BITS = 16  # 23-bit features times 16-bit limbs leave 24 bits for the number of rows

@@ -339,12 +339,12 @@ def coordinator_setup(blocks: dict[str, Block], settings: LinearSettings) -> Coo
     widths[0] = 0 if settings.residual == "exact" else widths[0] + bool(settings.fit_intercept)
     n_rows = next(iter(blocks.values())).n_rows
     watched = bool(settings.early_stopping) and settings.residual != "exact"
+    n_outputs = int(settings.n_outputs)
     if settings.exchange == "rows":
-        key_bits, n_outputs = int(settings.key_bits), int(settings.n_outputs)
+        key_bits = int(settings.key_bits)
         widths = [plan_rows(width, n_rows, n_outputs, key_bits).per_row for width in widths]
-    quotas = {
-        party: width * int(settings.n_outputs) for party, width in zip(blocks, widths, strict=True) if width
-    }
+        n_outputs -= settings.family == "multinomial"  # the last one follows from the others
+    quotas = {party: width * n_outputs for party, width in zip(blocks, widths, strict=True) if width}
     if watched:  # one more value for the loss
         active = next(iter(blocks))
         quotas[active] = quotas.get(active, 0) + 1

@@ -10,7 +10,6 @@ import numpy as np
 from vflparty import RemoteProtocolError
 from vflparty.party import Round
 
-from ..columns import coarse
 from ..leading import Lead, batch_array, in_step
 from .halves import RowsHalf
 from .messages import HalfSums, OtherHalf, SealedRows, ShareRows
@@ -25,7 +24,9 @@ class RowsLead(Lead):
     def __init__(self, *args: Any, n_columns: dict[str, int]) -> None:
         super().__init__(*args)
         (self._peer,) = self.passive
-        self._half = RowsHalf(self.arithmetic, self.own, self.targets.y.shape[1])
+        self._half = RowsHalf(
+            self.arithmetic, self.own, self.targets.y.shape[1], is_mixed=self.targets.is_mixed
+        )
         self._n_columns = n_columns[self._peer]
 
     def begin(self) -> Generator[Round, Round, None]:
@@ -37,7 +38,7 @@ class RowsLead(Lead):
         self._read(self._half.take_rows, answer.rows, self._n_columns)
 
     def step(self, step: int, rows: np.ndarray | None) -> Generator[Round, Round, bool]:
-        half = coarse(self.targets.own_part(self.own.scores(rows), rows))
+        half = self._half.half(self.own.scores(rows) - self.targets.targets(rows))
         opened, sums = self.take_opened(), self._half.others_sums(half, rows)
         message = HalfSums(step, opened[self._peer], self.curvature, batch_array(rows), sums)
         answers: dict[str, OtherHalf] = in_step((yield {self._peer: message}), OtherHalf, step)

@@ -19,7 +19,7 @@ class ShareRows(Message, answer="SealedRows"):
     """active -> passive, once."""
 
     n_coefficients: int
-    mixed: bool  # residuals of all outputs depend on each other; see columns.mixed
+    mixed: bool  # residuals of a row add up to 0 over the outputs, and sums of the last one are not sent
     rows: bytes  # [[x_i]] packed, (n_rows, per_row) under the coordinator's key, HALF
 
 
@@ -38,7 +38,7 @@ class HalfSums(Message, answer="OtherHalf"):
     opened: bytes  # the passive party's masked sums of the step before, decrypted; empty in the first step
     curvature: float
     rows: NDArray[np.int32]  # of the batch, ascending; empty: all
-    sums: bytes  # [[X_P^T d_A]], packed (n_outputs, per_row), blinded anew, HALF
+    sums: bytes  # [[X_P^T d_A]], packed (n_outputs, or one less where mixed; per_row), blinded anew, HALF
 
 
 @dataclass(frozen=True)
@@ -47,5 +47,5 @@ class OtherHalf(Message):
 
     step: int
     settled: bool  # its own gradient is within tol
-    sums: bytes  # [[X_A^T d_P]], packed (n_outputs, per_row), blinded anew, HALF
+    sums: bytes  # [[X_A^T d_P]], packed as in HalfSums, blinded anew, HALF
     masked: bytes  # [[X_P^T d_A + R]], for the coordinator, R uniform modulo n, WIDE

@@ -7,7 +7,6 @@ import numpy as np
 from vflparty import RemoteProtocolError
 
 from ..arithmetic import Arithmetic
-from ..columns import coarse, mixed
 from ..own import OwnModel
 from ..steps import StepKeeper
 from .halves import RowsHalf
@@ -31,15 +30,14 @@ class RowsAnswers:
         if not 0 <= msg.n_coefficients <= self._own.columns.n_rows * 1024:
             raise RemoteProtocolError(f"{msg.n_coefficients} coefficients")
         self._half.take_rows(msg.rows, msg.n_coefficients)
-        self._mixed = msg.mixed
+        self._mixed = self._half.is_mixed = msg.mixed
         return SealedRows(self._half.sealed_rows())
 
     def half_sums(self, msg: HalfSums) -> OtherHalf:
         if self._mixed is None:
             raise RemoteProtocolError("sums of rows that have not been shared")
         self._rows = self._keeper.begin(msg.step, msg.rows, msg.opened, msg.curvature)
-        scores = self._own.scores(self._rows)
-        self._scores = coarse(mixed(scores) if self._mixed else scores)
+        self._scores = self._half.half(self._own.scores(self._rows))
         sums = self._half.others_sums(self._scores, self._rows)
         masked = self._half.hide(msg.sums)
         self._keeper.sums_are_out()
