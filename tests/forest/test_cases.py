@@ -211,6 +211,13 @@ class TestOutOfBag:
         assert np.isnan(model.oob_decision_function_[:10]).all()
         assert 0.6 < model.oob_score_ <= 1
 
+    def test_one_weight_for_all_rows_is_no_weight(self):
+        X, y = some_data("binary")
+        models = [
+            forest("binary", 5, oob_score=True, encryption="none").fit(X, y, weight) for weight in (None, 2.0)
+        ]
+        assert models[0].oob_score_ == models[1].oob_score_
+
     def test_a_function_of_ones_own_scores(self):
         X, y = some_data("binary")
         model = forest("binary", 20, oob_score=balanced_accuracy_score, encryption="none").fit(X, y)

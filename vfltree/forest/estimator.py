@@ -121,10 +121,9 @@ class _SecureForest(FederatedTrees):
         X, y, sample_weight = self._joined(X, y, sample_weight, ids)
         blocks, y = self._begin_fit(X, y)
         n_rows = len(y)
-        used = np.ones(n_rows, dtype=np.bool_)
-        if sample_weight is not None:
-            used = np.asarray(sample_weight, dtype=np.float64) != 0
         blocks, y, weights = weighted_rows(blocks, y, sample_weight)
+        given = np.asarray(1.0 if sample_weight is None else sample_weight, dtype=np.float64)
+        used = np.broadcast_to(given > 0, (n_rows,))
         targets, settings = self._encode(y)
         settings.n_draws(len(y))
         self._warn_of_keys(settings)
