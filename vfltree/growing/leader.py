@@ -303,7 +303,7 @@ class TreeLeader(Leader):
         with self.ledger.phase("decrypt"):
             values = self._sealer.open(answer.sums, n_values)
         if self._outputs_together:
-            values = values.reshape(len(values), -1, 1)
+            values = values.reshape(len(values), totals.shape[1], 1)
         largest = self._limits.largest
         if ((values > largest) | (values < -largest)).any():
             raise ValueError(f"a sum is larger than that of {len(self._features)} rows can be")
