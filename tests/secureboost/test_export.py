@@ -177,7 +177,7 @@ class TestCategories:
             whole = pd.concat(rows.values(), axis=1)
             codes = whole.copy()
             for name, values in lists.items():
-                places = pd.Categorical(whole[name], categories=values).codes.astype(float)
+                places = pd.Index(values).get_indexer(whole[name].astype(object)).astype(float)
                 codes[name] = np.where(places < 0, np.nan, places)
             types = booster.feature_types
             matrix = xgboost.DMatrix(codes, feature_types=types, enable_categorical=True)
