@@ -20,8 +20,6 @@ from .evaluation import DEFAULT_METRICS, function_metric, make_metrics
 from .messages import EvaluationRows, EvaluationSetup
 from .settings import BoostSettings
 
-Pair = tuple[Any, Any]
-
 
 def eval_pairs(eval_set: Any, sample_weight_eval_set: Any) -> list[tuple[Any, Any, Any]]:
     """(X, y, weights or None) per set; eval_set is None, one pair (X, y) or a list of them."""
@@ -78,9 +76,6 @@ class EvaluationSets:
             party: _stacked(party, [blocks[party] for blocks, _, _ in sets]) for party in sets[0][0]
         }
         parts = [blocks for blocks, _, _ in sets]
-        self._digest = hashlib.sha256(
-            b"".join(next(iter(blocks.values())).ids_digest for blocks in parts)
-        ).digest()
         self._digests = {
             party: hashlib.sha256(b"".join(blocks[party].ids_digest for blocks in parts)).digest()
             for party in self.blocks
