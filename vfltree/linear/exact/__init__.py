@@ -21,5 +21,6 @@ Scores of many steps are linear in one matrix: from successive scores the active
 passive party's rows, X_P X_P^T (within 0.1 % after 60 steps in our trials), and so which rows are alike.
 
 The masks come from pairwise keys (`vflcrypto.pairwise`) that travel through the active party. One that deviates and
-puts itself in the middle would read them; an honest-but-curious one cannot.
+puts itself in the middle, or tells a passive party that it is the only one, would read them; an honest-but-curious one
+cannot.
 """
