@@ -25,7 +25,7 @@ def data(n_rows=96, n_passive=5):
 @pytest.mark.parametrize("seed", range(3))
 def test_two_columns_of_32_rows_give_every_label_of_the_first_batch(seed):
     blocks, y = data(n_passive=2)
-    view = linear_views.train(blocks, y, seed=seed, batch_size=32, exchange=exchange, **SMALL_BATCHES).passive
+    view = linear_views.train(blocks, y, seed=seed, batch_size=32, **SMALL_BATCHES).passive
     rows, found = view.steps[0].rows, gradient_labels.recover(view)
     assert len(rows) == 32
     assert (found[rows] == y[rows]).all()
