@@ -1,4 +1,4 @@
-"""Laws of CiphertextArray: D(E(a) op E(b)) = a op b, NumPy's shapes, bounds that raise in time (cases C10, C11)."""
+"""Laws of CiphertextArray: D(E(a) op E(b)) = a op b, NumPy's shapes, bounds that raise in time."""
 
 import copy
 import pickle
@@ -346,10 +346,10 @@ def test_a_thousand_sums_of_small_integers_fit(key):
     assert c.sum().bound == 1000 * 2**63
 
 
-# ---- what Paillier cannot do (C10), and keys that do not match (C11) ----
+# ---- what Paillier cannot do, and keys that do not match ----
 
 
-def test_c10_what_paillier_cannot_do_explains_itself(key):
+def test_what_paillier_cannot_do_explains_itself(key):
     two, three = key.public_key.encrypt(2), key.public_key.encrypt(3)
     with pytest.raises(TypeError, match="adds ciphertexts and multiplies only by plain numbers"):
         two * three
@@ -384,7 +384,7 @@ def test_division_by_zero_is_refused(key):
         key.encrypt(2.0) / 0
 
 
-def test_c11_values_under_two_keys_never_mix(key, other_key):
+def test_values_under_two_keys_never_mix(key, other_key):
     mine, theirs = key.public_key.encrypt([1]), other_key.public_key.encrypt([1])
     received = CiphertextArray.from_bytes(theirs.to_bytes(), other_key.public_key)
     for other in (theirs, received):

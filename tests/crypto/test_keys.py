@@ -1,4 +1,4 @@
-"""Keys: made from safe primes, checked when received, never shown (cases C13, C14, C16, C18, C20)."""
+"""Keys: made from safe primes, checked when received, never shown."""
 
 import copy
 import inspect
@@ -109,18 +109,18 @@ def test_the_default_is_3072_bits():
         assert inspect.signature(function).parameters["key_bits"].default == 3072
 
 
-def test_c13_nobody_can_choose_the_randomness():
+def test_nobody_can_choose_the_randomness():
     for method in (PublicKey.encrypt, PublicKey.encrypt_words, PrivateKey.encrypt, PrivateKey.encrypt_words):
         assert not {"r", "r_value", "random_state", "seed"} & set(inspect.signature(method).parameters)
 
 
 @pytest.mark.parametrize("bits", [0, 1, 64, 512, 1024, 2047, 2056, 8192])
-def test_c14_weak_and_odd_sizes_need_an_explicit_word(bits):
+def test_weak_and_odd_sizes_need_an_explicit_word(bits):
     with pytest.raises(ValueError, match=rf"keys have 2048, 3072, 4096 bits, got {bits}"):
         generate_keypair(bits)
 
 
-def test_c14_weak_keys_warn_visibly():
+def test_weak_keys_warn_visibly():
     with pytest.warns(InsecureKeyWarning, match="64-bit key protects nothing"):
         generate_keypair(64, allow_weak_key=True)
 
@@ -138,7 +138,7 @@ def test_sizes_must_be_integers(bits):
 
 
 @ignore_weak
-def test_c16_seeds_do_not_reach_the_keys():
+def test_seeds_do_not_reach_the_keys():
     moduli = set()
     for _ in range(3):
         random.seed(0)
@@ -147,7 +147,7 @@ def test_c16_seeds_do_not_reach_the_keys():
     assert len(moduli) == 3
 
 
-def test_c16_seeds_do_not_reach_the_noise(key):
+def test_seeds_do_not_reach_the_noise(key):
     seen = set()
     for _ in range(3):
         random.seed(0)
@@ -158,7 +158,7 @@ def test_c16_seeds_do_not_reach_the_noise(key):
 
 
 @ignore_weak
-def test_c18_fifty_keys_are_all_sound():
+def test_fifty_keys_are_all_sound():
     for _ in range(50):
         public, private = generate_keypair(256, allow_weak_key=True)
         p, q = private.unsafe_primes()
@@ -243,7 +243,7 @@ def test_no_damage_to_a_key_gets_past(data):
         PublicKey.from_bytes(bytes(good), allow_weak_key=True)
 
 
-def test_c20_json_holds_no_large_number_and_says_what_it_is():
+def test_json_holds_no_large_number_and_says_what_it_is():
     text = LARGE.public_key.to_json()
     document = json.loads(text)
     assert json.loads(text, parse_int=float) == document

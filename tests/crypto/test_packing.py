@@ -1,4 +1,4 @@
-"""Packing and compression of gradients: laws, edges, and plans that do not fit (cases C23, C24)."""
+"""Packing and compression of gradients: laws, edges, and plans that do not fit."""
 
 import numpy as np
 import pytest
@@ -123,7 +123,7 @@ def test_outputs_are_spread_evenly_over_ciphertexts():
     assert plan.values_per_reply == 1
 
 
-def test_c24_pairs_that_do_not_fit_name_both_numbers():
+def test_pairs_that_do_not_fit_name_both_numbers():
     with pytest.raises(ValueError, match=r"needs 117 bits, the 118-bit key offers 116"):
         plan_packing(2**27, fraction_bits=30, key_bits=118)
     with pytest.raises(ValueError, match="need 83 bits, 61 are offered"):
@@ -154,7 +154,7 @@ def test_absurd_fraction_bits_are_refused_without_memory(fraction_bits):
         plan_packing(1, 1, fraction_bits, 3072)
 
 
-def test_c23_values_that_would_spill_into_the_next_slot_are_refused():
+def test_values_that_would_spill_into_the_next_slot_are_refused():
     plan = plan_packing(10, 1, 30, 512)
     one = np.full((10, 1), 2**30)
     for g, h in ((one + 1, one), (-one - 1, one), (one, one + 1), (one, -one)):

@@ -1,4 +1,4 @@
-"""Threads, forks and the interpreter's life (cases C76, C77, C85), and memory (C82)."""
+"""Threads, forks and the interpreter's life, and memory."""
 
 import multiprocessing
 import os
@@ -20,7 +20,7 @@ METHODS = [m for m in ("fork", "spawn", "forkserver") if m in multiprocessing.ge
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this platform")
 
 
-def test_c76_one_key_serves_many_threads(backend):
+def test_one_key_serves_many_threads(backend):
     values = np.arange(100.0)
     for _ in range(20):
         # A new object each time: the threads also race to build its tables.
@@ -65,7 +65,7 @@ def in_a_child(connection) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_c77_children_of_a_parent_with_threads_finish(method):
+def test_children_of_a_parent_with_threads_finish(method):
     key = insecure_key("INSECURE_TEST_KEY_512")
     key.decrypt(key.encrypt(np.arange(40), n_jobs=2), n_jobs=2)
     context = multiprocessing.get_context(method)
@@ -154,10 +154,10 @@ def test_kept_keys_do_not_pass_a_fork():
         assert obtain_keypair(64, True)[0].fingerprint == mine
 
 
-# ---- the process lives (C85) ----
+# ---- the process lives ----
 
 
-def test_c85_enormous_integers_raise_and_the_process_lives():
+def test_enormous_integers_raise_and_the_process_lives():
     program = """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -188,7 +188,7 @@ print("alive")
     assert (done.returncode, done.stdout.strip()) == (0, "alive"), done.stderr
 
 
-# ---- memory (C82) ----
+# ---- memory ----
 
 
 def peak_of(action) -> tuple[int, object]:
@@ -200,7 +200,7 @@ def peak_of(action) -> tuple[int, object]:
         tracemalloc.stop()
 
 
-def test_c82_arrays_take_little_more_memory_than_their_ciphertexts():
+def test_arrays_take_little_more_memory_than_their_ciphertexts():
     key = insecure_key("INSECURE_TEST_KEY_1024", kernels.backends()[0])
     values = np.zeros(50_000)
     key.public_key.encrypt([0.0])  # tables

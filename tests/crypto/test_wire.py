@@ -1,4 +1,4 @@
-"""Arrays as bytes: fixed widths, checked headers, damaged inputs (cases C19, C22, C86)."""
+"""Arrays as bytes: fixed widths, checked headers, damaged inputs."""
 
 import os
 import struct
@@ -101,7 +101,7 @@ def test_unaligned_and_foreign_buffers_are_read(key):
             assert key.decrypt(CiphertextArray.from_bytes(view, key.public_key)).tolist() == [1, 2]
 
 
-def test_c19_keys_and_arrays_work_in_a_fresh_process(tmp_path):
+def test_keys_and_arrays_work_in_a_fresh_process(tmp_path):
     public, arrays, out = tmp_path / "key", tmp_path / "array", tmp_path / "out"
     public.write_bytes(PUBLIC.to_bytes())
     arrays.write_bytes(PUBLIC.encrypt([1.5, -2.0]).to_bytes())
@@ -121,7 +121,7 @@ out.write_bytes((c + c).rerandomize().to_bytes())
     assert KEY.decrypt(result).tolist() == [3.0, -4.0]
 
 
-def test_c22_lengths_do_not_depend_on_what_was_computed():
+def test_lengths_do_not_depend_on_what_was_computed():
     c = PUBLIC.encrypt(0)
     for _ in range(1000):
         c = c + PUBLIC.encrypt(1)
@@ -152,7 +152,7 @@ def test_the_first_of_several_damaged_ciphertexts_is_named(key):
         CiphertextArray.from_bytes(with_payload(5, 0, n, 0), key.public_key)
 
 
-def test_c86_damaged_bytes_raise_valueerror_and_allocate_nothing():
+def test_damaged_bytes_raise_valueerror_and_allocate_nothing():
     good = PUBLIC.encrypt([1, 2, 3]).to_bytes()
     huge_shape = bytearray(good)
     struct.pack_into("<Q", huge_shape, header_size(1) - 64 - 8, 2**60)

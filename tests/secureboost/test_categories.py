@@ -178,7 +178,7 @@ class TestWaysToSaySo:
 
 
 class TestValuesNotCodes:
-    """Case C46: other codes in the frame to predict, categories not seen before, and columns of another kind."""
+    """Other codes in the frame to predict, categories not seen before, and columns of another kind."""
 
     B = pd.DataFrame({"c": pd.Categorical(["x", "x", "y", "y"])})
 
