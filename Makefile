@@ -39,8 +39,8 @@ demo: $(INSTALLED)
 	@$(PY) examples/05_quickstart_breast_cancer.py $(ARGS)
 
 test: $(INSTALLED) $(TEST_TOOLS)
-	@echo "== Running the tests"
-	@$(PY) -m pytest tests $(ARGS)
+	@echo "== Running the tests, on all cores"
+	@$(PY) -m pytest tests -n auto --dist loadfile $(ARGS)
 
 check: $(INSTALLED) $(TEST_TOOLS) $(DEV_TOOLS)
 	@echo "== Style (ruff)"

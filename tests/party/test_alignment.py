@@ -90,7 +90,7 @@ def test_missing_id_is_refused_by_its_row(missing):
         align({"a": [1, 2], "b": [1, missing]})
 
 
-@pytest.mark.parametrize("odd", [True, [1], 1j, object()], ids=str)
+@pytest.mark.parametrize("odd", [True, [1], 1j, ...], ids=str)
 def test_id_of_another_type_is_refused(odd):
     with pytest.raises(TypeError, match=f"row 0: IDs are int.*got {type(odd).__name__}"):
         row_digest([odd])
