@@ -19,6 +19,8 @@ from .blocks import Block, blocks_from_mapping, check_categories, check_kinds, m
 from .categories import Categories
 from .coding import coded_matrix, columns_there
 
+LARGEST_TARGET = 1e150  # its square is a double, and so are sums of squares
+
 
 class PartitionedEstimator(BaseEstimator):
     """An estimator whose columns belong to parties; `partition` is one of its parameters."""
@@ -219,6 +221,18 @@ def check_targets(y: Any, n_rows: int, several: bool = False) -> np.ndarray:
     if pd.isna(y).any():
         raise ValueError(f"y contains {int(pd.isna(y).sum())} missing values (NaN)")
     return y
+
+
+def finite_targets(y: np.ndarray) -> np.ndarray:
+    """Values to predict in float64, of y's shape; ValueError where one is infinite or too large to be squared."""
+    targets = np.asarray(y, dtype=np.float64)
+    if not np.isfinite(targets).all():
+        raise ValueError("y contains infinity or NaN")
+    if (largest := np.abs(targets).max()) > LARGEST_TARGET:
+        raise ValueError(
+            f"y holds values up to {largest:g}, their squared errors overflow beyond {LARGEST_TARGET:g}: scale y"
+        )
+    return targets
 
 
 def _check_label_order(y: Any, active: Block) -> None:

@@ -5,8 +5,6 @@ Subclasses say which parties sit there and what their targets are.
 
 from __future__ import annotations
 
-import numbers
-import warnings
 from collections.abc import Sequence
 from typing import Any, ClassVar, Protocol
 
@@ -14,41 +12,30 @@ import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
-from vflcrypto import InsecureKeyWarning, kernels
-from vflcrypto.callers import outside_level
 from vflparty import Ledger, Message, Party, codec, make_network, make_seat, new_training_id
-from vflparty.network import check_timeout
 from vflparty.party import Leader
 
 from .base import PartitionedEstimator, check_targets
 from .bin_groups import check_min_rows
 from .blocks import Block
-from .exceptions import NotEncryptedWarning
 from .growing.messages import PassiveSetup, Predicted, PredictionSetup, Records
 from .growing.models import encode_categories
 from .growing.prediction import ActivePredictor
 from .inspection import Inspected
 from .joining import join_training
-from .parameters import STRONG_KEY_BITS
 from .progress import ProgressBar
 from .saving import SavedByParty
 from .sealing import COUNTERS
+from .seating import CipherSettings, check_seating, costs_of, warn_of_keys
 
-NETWORKS = ("inprocess", "process")
 _ANSWERS_AT_ONCE = 1 << 27  # a passive party keeps one byte per (record, row) while it predicts
 
 
-class TrainingSettings(Protocol):
+class TrainingSettings(CipherSettings, Protocol):
     """What the report of a training says of its settings."""
 
     @property
     def n_estimators(self) -> int: ...
-    @property
-    def encryption(self) -> str: ...
-    @property
-    def key_bits(self) -> int: ...
-    @property
-    def n_jobs(self) -> int: ...
 
 
 class FederatedTrees(SavedByParty, Inspected, PartitionedEstimator):
@@ -70,12 +57,8 @@ class FederatedTrees(SavedByParty, Inspected, PartitionedEstimator):
 
     def _check_seating(self) -> None:
         """Parameters that say how the parties sit and talk."""
-        if self.network not in NETWORKS:
-            raise ValueError(f"network must be one of {NETWORKS}, got {self.network!r}")
-        check_timeout(self.timeout)
+        check_seating(self.network, self.timeout, self.verbose)
         check_min_rows(self.min_rows_per_sum)
-        if not isinstance(self.verbose, numbers.Integral):
-            raise TypeError(f"verbose must be an integer, got {self.verbose!r}")
 
     def _begin_fit(self, X: Any, y: Any) -> tuple[dict[str, Block], np.ndarray]:
         """Blocks and targets; a model that was there is gone."""
@@ -95,20 +78,7 @@ class FederatedTrees(SavedByParty, Inspected, PartitionedEstimator):
         return join_training(X, y, sample_weight, ids, self.partition)
 
     def _warn_of_keys(self, settings: TrainingSettings) -> None:
-        """Warnings name the line that fits."""
-        if settings.encryption == "none":
-            warnings.warn(
-                f'encryption="none": passive parties receive {self._in_the_clear}',
-                NotEncryptedWarning,
-                stacklevel=outside_level(),
-            )
-        elif settings.key_bits < min(STRONG_KEY_BITS) and self.network == "process":
-            # Made here, the key itself warns; there, its warning ends in the log of a process.
-            warnings.warn(
-                f"a {settings.key_bits}-bit key protects nothing: use it in tests only",
-                InsecureKeyWarning,
-                stacklevel=outside_level(),
-            )
+        warn_of_keys(settings, self.network, f"passive parties receive {self._in_the_clear}")
 
     def _lead_training(
         self,
@@ -161,17 +131,7 @@ class FederatedTrees(SavedByParty, Inspected, PartitionedEstimator):
 
     def _report_costs(self, ledger: Ledger, settings: TrainingSettings) -> None:
         self.traffic_ = ledger.summary()
-        encrypted = settings.encryption != "none"
-        self.costs_ = {
-            "encryption": settings.encryption,
-            "key_bits": int(settings.key_bits) if encrypted else None,
-            "backend": kernels.backends()[0] if encrypted else None,
-            "n_jobs": settings.n_jobs,
-            "rounds": ledger.rounds,
-            "bytes": ledger.bytes_sent,
-            **{name: ledger.counts.get(name, 0) for name in COUNTERS},
-            "seconds": dict(ledger.seconds),
-        }
+        self.costs_ = costs_of(ledger, settings, COUNTERS)
 
     # ---- prediction
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
+ENCRYPTIONS = ("paillier", "none")
 STRONG_KEY_BITS = (2048, 3072, 4096)
 
 
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     """ValueError unless the value is one of the choices."""
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
 
 
@@ -25,6 +26,12 @@ def check_range(name: str, value: object, kind: type, low: float, high: float, l
     if not (low < number if low_open else low <= number) or not number <= high or not np.isfinite(number):
         brackets = ("(" if low_open else "[") + f"{low}, {high}" + ("]" if np.isfinite(high) else ")")
         raise ValueError(f"{name} must be {word} in {brackets}, got {value!r}")
+
+
+def check_flag(name: str, value: object) -> None:
+    """TypeError unless True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
 
 
 def check_key_bits(key_bits: int, allow_weak_key: bool, encryption: str) -> None:

@@ -30,8 +30,8 @@ from vflcrypto.layers import sum_in_layers
 from vflparty import Ledger, RemoteProtocolError
 
 from .joint_cells import SumPlan
+from .parameters import ENCRYPTIONS
 
-ENCRYPTIONS = ("paillier", "none")
 # What the ledger counts, besides bytes: operations on ciphertexts.
 COUNTERS = ("encryptions", "additions", "squarings", "blindings", "decryptions")
 

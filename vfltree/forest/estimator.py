@@ -15,7 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from vflcrypto import kernels
 from vflparty import codec
 
-from ..base import check_targets, party_seeds
+from ..base import check_targets, finite_targets, party_seeds
 from ..bin_groups import MIN_ROWS
 from ..blocks import Block
 from ..federated import FederatedTrees
@@ -28,7 +28,6 @@ from .messages import ActiveResult, ForestResult, ForestSetup
 from .passive import ForestPassive
 from .settings import ForestSettings
 
-LARGEST_TARGET = 1e150  # its square is a double, and so are sums of squares
 CLASS_WEIGHTS = ("balanced", "balanced_subsample")
 
 
@@ -411,15 +410,7 @@ class SecureForestRegressor(RegressorMixin, _SecureForest):
         return super()._settings(n_classes)
 
     def _encode(self, y: np.ndarray) -> tuple[np.ndarray, ForestSettings]:
-        targets = np.asarray(y, dtype=np.float64)
-        if not np.isfinite(targets).all():
-            raise ValueError("y contains infinity or NaN")
-        if np.abs(targets).max() > LARGEST_TARGET:
-            raise ValueError(
-                f"y holds values up to {np.abs(targets).max():g}, their squared errors overflow beyond "
-                f"{LARGEST_TARGET:g}: scale y"
-            )
-        return targets, self._settings(1)
+        return finite_targets(y), self._settings(1)
 
     def _keep_out_of_bag(self, values: np.ndarray, used: np.ndarray, y: np.ndarray) -> None:
         self.oob_prediction_ = values[:, 0]

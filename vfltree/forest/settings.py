@@ -11,8 +11,7 @@ from typing import Any
 
 from ..binning import MAX_BINS, MIN_BINS
 from ..growing.numbering import MAX_DEPTH, MAX_TREES
-from ..parameters import check_choice, check_key_bits, check_range, plain_number
-from ..sealing import ENCRYPTIONS
+from ..parameters import ENCRYPTIONS, check_choice, check_flag, check_key_bits, check_range, plain_number
 from .criteria import CRITERIA
 
 FEATURE_RULES = ("sqrt", "log2")
@@ -53,8 +52,7 @@ class ForestSettings:
         elif self.max_features is not None:
             _check_count_or_share("max_features", self.max_features, 1)
         for name in ("bootstrap", "balanced_subsample", "out_of_bag"):
-            if not isinstance(getattr(self, name), bool):
-                raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
+            check_flag(name, getattr(self, name))
         if self.max_samples is not None:
             _check_count_or_share("max_samples", self.max_samples, 1)
             if not self.bootstrap:

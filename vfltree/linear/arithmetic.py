@@ -18,7 +18,6 @@ from vflparty import Ledger, RemoteProtocolError
 
 from .columns import FixedColumns
 
-ENCRYPTIONS = ("paillier", "none")
 # What the ledger counts, besides bytes: operations on ciphertexts.
 COUNTERS = (
     "encryptions",

@@ -13,19 +13,18 @@ import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from vflcrypto import InsecureKeyWarning, kernels
+from vflcrypto import kernels
 from vflcrypto.callers import outside_level
 from vflparty import Ledger, Message, Seat, codec, make_network, make_seat, new_training_id
 from vflparty.coordinator import Coordinator, CoordinatorLog, CoordinatorSetup
 from vflparty.modelfile import FilePath
-from vflparty.network import check_timeout
 
 from ..base import check_targets, party_seeds
 from ..blocks import Block
-from ..exceptions import NotEncryptedWarning
 from ..joining import join_training
 from ..progress import ProgressBar
 from ..saving import SavedByParty
+from ..seating import check_seating, costs_of, warn_of_keys
 from .active import LinearActiveParty, check_batches, check_exchange
 from .arithmetic import COUNTERS
 from .features import encode_features
@@ -41,11 +40,10 @@ from .messages import (
 from .passive import LinearPassiveParty
 from .prediction import LinearPredictor
 from .rows.layout import plan_rows
-from .settings import STRONG_KEY_BITS, LinearSettings
+from .settings import LinearSettings
 from .vertical import VerticallyTransformed
 
-NETWORKS = ("inprocess", "process")
-LARGEST_TARGET = 1e150  # its square is a double, and so are sums of squares
+IN_THE_CLEAR = "parties receive scores and residuals in the clear and can read labels from them"
 
 
 class SecureLinear(SavedByParty, VerticallyTransformed):
@@ -74,11 +72,7 @@ class SecureLinear(SavedByParty, VerticallyTransformed):
     # ---- training
 
     def _settings(self, **family: Any) -> LinearSettings:
-        if self.network not in NETWORKS:
-            raise ValueError(f"network must be one of {NETWORKS}, got {self.network!r}")
-        check_timeout(self.timeout)
-        if not isinstance(self.verbose, numbers.Integral):
-            raise TypeError(f"verbose must be an integer, got {self.verbose!r}")
+        check_seating(self.network, self.timeout, self.verbose)
         own = {name: getattr(self, name) for name in SHARED_PARAMETERS if hasattr(self, name)}
         size = 0 if self.batch_size is None else self.batch_size
         if self.batch_size is not None and (not isinstance(size, numbers.Integral) or size < 1):
@@ -104,7 +98,7 @@ class SecureLinear(SavedByParty, VerticallyTransformed):
         check_batches(settings, {block.party: block.n_features for block in blocks.values()})
         for block in blocks.values():
             check_exchange(settings, len(blocks) - 1, weights is not None, block.values)
-        _warn_of_weak_settings(settings, self.network)
+        warn_of_keys(settings, self.network, IN_THE_CLEAR)
         self._train(blocks, targets, weights, settings, previous)
         return self
 
@@ -188,17 +182,7 @@ class SecureLinear(SavedByParty, VerticallyTransformed):
 
     def _report_costs(self, ledger: Ledger, settings: LinearSettings) -> None:
         self.traffic_ = ledger.summary()
-        encrypted = settings.encryption != "none"
-        self.costs_ = {
-            "encryption": settings.encryption,
-            "key_bits": int(settings.key_bits) if encrypted else None,
-            "backend": kernels.backends()[0] if encrypted else None,
-            "n_jobs": settings.n_jobs,
-            "rounds": ledger.rounds,
-            "bytes": ledger.bytes_sent,
-            **{name: ledger.counts.get(name, 0) for name in COUNTERS},
-            "seconds": dict(ledger.seconds),
-        }
+        self.costs_ = costs_of(ledger, settings, COUNTERS)
 
     # ---- the model
 
@@ -382,22 +366,6 @@ def _checked_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
     if not (weights > 0).any():
         raise ValueError("every sample weight is 0")
     return np.asarray(weights)
-
-
-def _warn_of_weak_settings(settings: LinearSettings, network: str) -> None:
-    if settings.encryption == "none":
-        warnings.warn(
-            'encryption="none": parties receive scores and residuals in the clear and can read labels from them',
-            NotEncryptedWarning,
-            stacklevel=outside_level(),
-        )
-    elif settings.key_bits < min(STRONG_KEY_BITS) and network == "process":
-        # Made here, the key itself warns; there, its warning ends in the log of a process.
-        warnings.warn(
-            f"a {settings.key_bits}-bit key protects nothing: use it in tests only",
-            InsecureKeyWarning,
-            stacklevel=outside_level(),
-        )
 
 
 def _starting_points(

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from .estimator import LARGEST_TARGET, SecureLinear
+from ..base import finite_targets
+from .estimator import SecureLinear
 from .families import FAMILIES
 from .messages import LinearResult
 from .penalties import mean_penalty, sum_penalty
@@ -22,15 +23,7 @@ class _SecureRegression(RegressorMixin, SecureLinear):
         return self._fit(X, y, sample_weight, ids)
 
     def _encode(self, y: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
-        targets = np.asarray(y, dtype=np.float64)
-        if not np.isfinite(targets).all():
-            raise ValueError("y contains infinity or NaN")
-        if np.abs(targets).max() > LARGEST_TARGET:
-            raise ValueError(
-                f"y holds values up to {np.abs(targets).max():g}, their squared errors overflow beyond "
-                f"{LARGEST_TARGET:g}: scale y"
-            )
-        return targets[:, None], weights
+        return finite_targets(y)[:, None], weights
 
     def _shaped(self, coefficients: np.ndarray) -> np.ndarray:
         return coefficients[0]

@@ -6,18 +6,16 @@ import dataclasses
 import json
 import numbers
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from ..parameters import ENCRYPTIONS, check_choice, check_flag, check_key_bits, check_range, plain_number
 from .approximations import APPROXIMATIONS, HIGHEST_ORDER
-from .arithmetic import ENCRYPTIONS
 from .families import FAMILIES
 from .optimisers import OPTIMIZERS
 
 EXCHANGES = ("scores", "rows")
 RESIDUALS = (*APPROXIMATIONS, "exact")
-STRONG_KEY_BITS = (2048, 3072, 4096)
 
 
 @dataclass(frozen=True)
@@ -55,21 +53,16 @@ class LinearSettings:
     n_jobs: int = 1
 
     def __post_init__(self) -> None:
-        _check_choice("family", self.family, tuple(FAMILIES))
-        _check_choice("exchange", self.exchange, EXCHANGES)
-        _check_choice("residual", self.residual, RESIDUALS)
-        _check_choice("optimizer", self.optimizer, OPTIMIZERS)
-        _check_choice("encryption", self.encryption, ENCRYPTIONS)
+        check_choice("family", self.family, tuple(FAMILIES))
+        check_choice("exchange", self.exchange, EXCHANGES)
+        check_choice("residual", self.residual, RESIDUALS)
+        check_choice("optimizer", self.optimizer, OPTIMIZERS)
+        check_choice("encryption", self.encryption, ENCRYPTIONS)
         for name, (kind, low, high, low_open) in _RANGES.items():
-            _check_range(name, getattr(self, name), kind, low, high, low_open)
+            check_range(name, getattr(self, name), kind, low, high, low_open)
         for name in ("fit_intercept", "early_stopping", "allow_small_batches", "allow_weak_key"):
-            if not isinstance(getattr(self, name), bool | np.bool_):
-                raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
-        if not self.allow_weak_key and self.key_bits not in STRONG_KEY_BITS and self.encryption != "none":
-            raise ValueError(
-                f"key_bits must be one of {STRONG_KEY_BITS}, got {self.key_bits}; "
-                "weaker keys, for tests only, need allow_weak_key=True"
-            )
+            check_flag(name, getattr(self, name))
+        check_key_bits(self.key_bits, self.allow_weak_key, self.encryption)
         self._check_together()
 
     def _check_together(self) -> None:
@@ -97,7 +90,7 @@ class LinearSettings:
             raise ValueError(f"residual={self.residual!r} approximates the logistic function only")
 
     def to_json(self) -> str:
-        return json.dumps(dataclasses.asdict(self), default=_plain_number)
+        return json.dumps(dataclasses.asdict(self), default=plain_number)
 
     @classmethod
     def from_json(cls, text: str) -> LinearSettings:
@@ -122,24 +115,3 @@ _RANGES: dict[str, tuple[type, float, float, bool]] = {
     "n_iter_no_change": (numbers.Integral, 1, np.inf, False),
     "key_bits": (numbers.Integral, 16, 8192, False),
 }
-
-
-def _check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
-    if not isinstance(value, str) or value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
-
-
-def _check_range(name: str, value: Any, kind: type, low: float, high: float, low_open: bool) -> None:
-    word = "an integer" if kind is numbers.Integral else "a number"
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, kind):
-        raise TypeError(f"{name} must be {word}, got {value!r} of type {type(value).__name__}")
-    number = float(value)  # type: ignore[arg-type]
-    if not (low < number if low_open else low <= number) or not number <= high or not np.isfinite(number):
-        brackets = ("(" if low_open else "[") + f"{low}, {high}" + ("]" if np.isfinite(high) else ")")
-        raise ValueError(f"{name} must be {word} in {brackets}, got {value!r}")
-
-
-def _plain_number(value: object) -> object:
-    if isinstance(value, np.generic):
-        return value.item()
-    raise TypeError(f"{type(value).__name__} in settings")

@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from vflcrypto import kernels
 
-from ..base import check_targets
+from ..base import check_targets, finite_targets
 from ..bin_groups import MIN_ROWS
 from ..callables import name_of
 from ..federated import FederatedTrees
@@ -29,8 +29,6 @@ from .passive import PassiveParty
 from .settings import BoostSettings
 from .staged import StagedClassification, StagedPredictions
 from .training import trees_per_round
-
-LARGEST_TARGET = 1e150  # its square is a double, and so are sums of squares
 
 
 class _SecureBoost(ExportedToXGBoost, FederatedTrees):
@@ -425,15 +423,7 @@ class SecureBoostRegressor(RegressorMixin, StagedPredictions, _SecureBoost):
         return targets, settings
 
     def _evaluation_targets(self, y: np.ndarray) -> np.ndarray:
-        targets = np.asarray(y, dtype=np.float64)
-        if not np.isfinite(targets).all():
-            raise ValueError("y contains infinity or NaN")
-        if np.abs(targets).max() > LARGEST_TARGET:
-            raise ValueError(
-                f"y holds values up to {np.abs(targets).max():g}, their squared errors overflow beyond "
-                f"{LARGEST_TARGET:g}: scale y"
-            )
-        return targets
+        return finite_targets(y)
 
     def predict(self, X: Any, ids: Any = None) -> np.ndarray:
         """Predicted values, (n_rows,); (n_rows, n_targets) or (n_rows, n_quantiles) where there are several."""

@@ -11,8 +11,7 @@ import numpy as np
 
 from ..binning import MAX_BINS, MIN_BINS
 from ..growing.numbering import MAX_DEPTH
-from ..parameters import as_float, check_choice, check_key_bits, check_range, plain_number
-from ..sealing import ENCRYPTIONS
+from ..parameters import ENCRYPTIONS, as_float, check_choice, check_key_bits, check_range, plain_number
 from .objectives import OBJECTIVES, OF_SEVERAL_TARGETS, REFITTED
 
 FIRST_TREES = ("all", "active")
