@@ -66,6 +66,10 @@ class PlainArithmetic:
     def add(self, a: Any, b: Any) -> Any:
         return a + b
 
+    def totals(self, values: Any) -> Any:
+        """The sum over the outputs of every row: (n_rows, n_outputs) to (n_rows, 1)."""
+        return values.sum(axis=1, keepdims=True)
+
     def scale(self, values: Any, factors: np.ndarray | int) -> Any:
         """Each value times an integer."""
         return values * (factors.astype(object) if isinstance(factors, np.ndarray) else factors)
@@ -143,6 +147,11 @@ class PaillierArithmetic:
         self._ledger.count("additions", a.size)
         with self._ledger.phase("combine"):
             return a.add(b, self._n_jobs)
+
+    def totals(self, values: CiphertextArray) -> CiphertextArray:
+        self._ledger.count("additions", values.size - len(values))
+        with self._ledger.phase("combine"):
+            return values.sum(axis=1, n_jobs=self._n_jobs).reshape(len(values), 1)
 
     def scale(self, values: CiphertextArray, factors: np.ndarray | int) -> CiphertextArray:
         bits = int(np.max(np.abs(factors), initial=1)).bit_length()

@@ -143,7 +143,7 @@ class Targets:
         """
         missing = self.own_part(own, rows)
         if self.is_mixed:
-            total = others.sum(axis=1).reshape(len(own), 1)
+            total = arithmetic.totals(others)
             others = arithmetic.add(arithmetic.scale(others, own.shape[1]), -total)
         return self.weighted(arithmetic, arithmetic.add(others, missing), rows)
 
