@@ -411,3 +411,14 @@ def test_a_round_of_vector_leaves_has_one_tree_for_the_passive_party():
                 party.receive(half_split(second))
         else:
             party.receive(half_split(second))
+
+
+def test_a_party_whose_sums_are_all_known_has_nothing_to_send():
+    X, y = data("targets")
+    still = np.column_stack([X[:, :2], np.full((len(X), 2), 7.0)])  # the second party's columns are constant
+    models = [
+        estimator("targets", max_depth=2, partition={"a": [0, 1], "b": [2, 3]}, **parameters).fit(still, y)
+        for parameters in (ENCRYPTION, WEAK)
+    ]
+    assert set(np.concatenate([tree.owner for tree in result_trees(models[0]._active_model)])) == {-1, 0}
+    assert np.array_equal(models[0].predict(still), models[1].predict(still))
