@@ -218,6 +218,11 @@ class TestWhatAPassivePartyRefuses:
         with pytest.raises(RemoteProtocolError, match="bin"):
             started().receive(record(0, bin_=99))
 
+    @pytest.mark.parametrize("node", [int(record_id(7, 1)), (1 << 63) - 1, -1, 0])
+    def test_a_split_of_a_node_that_is_not_open(self, node):
+        with pytest.raises(RemoteProtocolError, match=f"node {node} is not open"):
+            started().receive(record(0, node=node))
+
     def test_children_that_its_own_answer_contradicts(self):
         party = started()
         answer = party.receive(record(varying_slot(party)))

@@ -258,6 +258,8 @@ class TreeFollower(Party):
         current = self._current_round(msg.round, msg.level)
         _check_candidates(msg, current.slots)
         nodes, bounds = msg.nodes.tolist(), pairwise(msg.candidates.tolist())
+        for node in nodes:
+            current.rows(node)  # refuses nodes that are not open, before anything is looked up by them
         columns_of = [
             current.columns(node, msg.slots[start:stop])
             for node, (start, stop) in zip(nodes, bounds, strict=True)
@@ -273,7 +275,6 @@ class TreeFollower(Party):
             known = 0 <= rule.bin < self._mapper.n_bins - 1 or (rule.bin == NONE_LEFT and rule.missing_left)
             if rule.right is None and not known:
                 raise RemoteProtocolError(f"a split names bin {rule.bin} of {self._mapper.n_bins - 1}")
-            current.rows(node)  # refuses nodes that are not open
             rule = current.snap(rule, int(msg.slots[at]))
             masks.append(self._split(current, rule))
             rules.append(rule)
