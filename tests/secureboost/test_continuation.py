@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -261,6 +262,46 @@ def test_a_checkpoint_of_other_data_is_refused_by_name(change, words, tmp_path):
     estimator(rounds=2, checkpoint=tmp_path, **PLAIN).fit(X, y)
     with pytest.raises(ValueError, match=words):
         estimator(checkpoint=tmp_path, **PLAIN).fit(*change(X, y))
+
+
+def without_last_row(scores: np.ndarray) -> np.ndarray:
+    return scores[:-1]
+
+
+@pytest.mark.parametrize(
+    ("party", "change", "words"),
+    [
+        ("active", {"seed": -1}, "no 'seed'"),
+        ("active", {"settings": []}, "no 'settings'"),
+        ("p1", {"seed": None}, "no 'seed'"),
+        ("p1", {"n_rounds": "x"}, "no 'n_rounds'"),
+        (
+            "active",
+            {"raw_scores": without_last_row},
+            r"raw scores are float32 \(99, 1\), \(100, 1\) were due",
+        ),
+        ("active", {"raw_scores": lambda scores: scores * np.nan}, "infinite or missing"),
+        ("active", {"evaluation_scores": lambda _: np.ones((2, 1), np.float32)}, "evaluation scores"),
+        ("active", {"n_rounds": lambda _: 1}, "1 rounds come with 2 trees"),
+        ("active", {"history": lambda _: "paillier"}, "line 1"),
+        ("active", {"history": lambda _: '{"log": [], "waited": "x"}'}, "history"),
+        ("active", {"private_targets": lambda _: np.ones(100)}, "private labels"),
+        ("p1", {"columns": lambda columns: columns + np.int32(99)}, "outside the 3"),
+        ("p1", {"ids": lambda ids: ids[::-1].copy()}, "increasing"),
+    ],
+)
+def test_a_checkpoint_that_cannot_be_is_refused_with_its_file(party, change, words, tmp_path):
+    X, y = data()
+    estimator(rounds=2, checkpoint=tmp_path, **PLAIN).fit(X, y)
+    path = tmp_path / f"{party}.checkpoint"
+    file = ModelFile.read(path)
+    (state,) = file.messages(TrainingState if party == "active" else Records)
+    forged = {name: edit(getattr(state, name)) for name, edit in change.items() if callable(edit)}
+    facts = {name: value for name, value in change.items() if name not in forged}
+    state = replace(state, **forged)
+    ModelFile.of(file.kind, party, file.training, [state], {**file.metadata, **facts}).write(path)
+    with pytest.raises(ValueError, match=rf"{party}\.checkpoint: .*{words}"):
+        estimator(checkpoint=tmp_path, **PLAIN).fit(X, y)
 
 
 def test_files_of_different_trainings_do_not_go_together(tmp_path):

@@ -134,14 +134,14 @@ class Liar(PassiveParty):
         return self.lie(answer) if isinstance(answer, self.kind) else answer
 
 
-def train_with(liar_kind: Any, lie: Any, key: PrivateKey | None = None) -> Any:
+def train_with(liar_kind: Any, lie: Any, key: PrivateKey | None = None, **changes: Any) -> Any:
     rng = np.random.default_rng(0)
     mine, theirs = rng.normal(size=(50, 1)), rng.normal(size=(50, 3))
     labels = (theirs[:, 0] + mine[:, 0] / 3 > 0).astype(float)
     liar = Liar(theirs, name="shop", allow_weak_key=True, random_seed=0)
     liar.kind, liar.lie = liar_kind, lie
     encryption = "none" if key is None else "paillier"
-    settings = BoostSettings(n_estimators=2, max_depth=3, encryption=encryption, **WEAK)
+    settings = BoostSettings(n_estimators=2, max_depth=3, encryption=encryption, **WEAK, **changes)
     active = ActiveParty(
         mine, labels, passive_parties=["shop"], settings=settings, random_seed=0, private_key=key
     )
@@ -189,6 +189,17 @@ class TestAHostilePassiveParty:
     def test_more_cells_than_memory_should_hold_are_refused_before_any_histogram(self, private_key):
         with pytest.raises(RemoteProtocolError, match=r"'shop'.*100000 features of 257 bins.*cells"):
             train_with(Joined, lambda a: replace(a, n_features=100_000, n_bins=257), private_key)
+
+    @pytest.mark.parametrize(
+        "settings",
+        [
+            {"objective": "reg:absoluteerror", "n_classes": 1},
+            {"objective": "multi:softprob", "multi_strategy": "multi_output_tree"},
+        ],
+    )
+    def test_constraints_that_the_trees_cannot_keep(self, settings):
+        with pytest.raises(RemoteProtocolError, match=r"'shop'.*monotone constraints"):
+            train_with(Joined, lambda a: replace(a, constrained=True), **settings)
 
     @pytest.mark.parametrize("kind", [Histograms, SplitsRecorded])
     @pytest.mark.parametrize("change", [{"round": 9}, {"level": 9}, {"level": -1}, {"round": 10**400}])

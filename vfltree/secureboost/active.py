@@ -46,6 +46,7 @@ from .objectives import make_loss
 from .order import make_order
 from .sampling import ColumnSample, draw_columns, draw_rows, goes_by_level, samples_columns
 from .settings import BoostSettings
+from .taking_up import check_state
 from .vector_leaves import VectorRound
 
 Steps = Generator[Round, Round, list[Node]]
@@ -178,7 +179,7 @@ class ActiveParty(TreeLeader):
     def _take_up(self) -> None:
         """Where training starts: at the checkpoint, at the model it continues, or before the first tree."""
         state = self._past
-        kept = None if self._checkpoint is None else self._checkpoint.read(TrainingState)
+        kept = None if self._checkpoint is None else self._checkpoint.read(TrainingState, self._check_state)
         if kept is not None:
             _, state, _, seed = kept
             if self._seed_given and seed != self._seed:
@@ -191,6 +192,10 @@ class ActiveParty(TreeLeader):
                 self._evaluation.start(start)
             return
         self._continue(state)
+
+    def _check_state(self, state: TrainingState) -> None:
+        n_evaluated = 0 if self._evaluation is None else self._evaluation.n_rows
+        check_state(state, self._settings, self._features.shape, len(self._passive), n_evaluated)
 
     def _continue(self, state: TrainingState) -> None:
         if state.n_rounds > self._settings.n_estimators:
@@ -286,12 +291,21 @@ class ActiveParty(TreeLeader):
         )  # fmt: skip
         self._keep_shapes(answers)
         self._constrained = {party for party, joined in answers.items() if cast("Joined", joined).constrained}
-        if settings.vector_leaves and (self._constrained or self._signs.any()):
-            raise ValueError("monotone constraints are for trees of one output, here one serves all")
-        if isinstance(self._loss, LeafLoss) and (self._constrained or self._signs.any()):
-            raise ValueError(
-                f"{settings.objective} finds leaf values anew: monotone constraints would not hold"
-            )
+        self._check_constrained()
+
+    def _check_constrained(self) -> None:
+        """Whose monotone constraints cannot hold is told so: the own ones are a mistake here, the others a peer's."""
+        settings = self._settings
+        if settings.vector_leaves:
+            reason = "monotone constraints are for trees of one output, here one serves all"
+        elif isinstance(self._loss, LeafLoss):
+            reason = f"{settings.objective} finds leaf values anew: monotone constraints would not hold"
+        else:
+            return
+        if self._signs.any():
+            raise ValueError(reason)
+        for party in sorted(self._constrained):
+            raise RemoteProtocolError(reason, party)
 
     # ---- one round
 

@@ -12,13 +12,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from vflparty import Message, ModelFile, codec
+from vflparty import DamagedFileError, Message, ModelFile, ModelFileError, RemoteProtocolError, codec
 
 from ..callables import HERE, find_function
 from ..objectives.custom import function_name
@@ -61,8 +61,10 @@ class Checkpoint:
         facts = {"settings": dict(self.settings), "data": dict(self.data), "n_rounds": n_rounds, "seed": seed}
         ModelFile.of(KIND, self.party, training, [state], facts).write(self.path)
 
-    def read(self, kind: type[State]) -> tuple[str, State, int, int] | None:
+    def read(self, kind: type[State], check: Callable[[State], None]) -> tuple[str, State, int, int] | None:
         """Training id, state, finished rounds and seed; None where there is no file.
+
+        check : raises ValueError where the state is none to go on from.
 
         Raises ValueError that names what differs where the file is of another training, ModelFileError where it is
         damaged.
@@ -70,15 +72,29 @@ class Checkpoint:
         if not os.path.exists(self.path):
             return None
         file = ModelFile.read(self.path, kind=KIND, party=self.party)
-        facts = file.metadata
-        found = self._differences(facts.get("settings", {}), facts.get("data", {}))
+        settings, data = (self._fact(file, name, dict) for name in ("settings", "data"))
+        found = self._differences(settings, data)
         if found:
             raise ValueError(
                 f"the checkpoint {self.path} is of another training: {', '.join(found)}; choose another folder, or "
                 "delete this one to train anew"
             )
-        (state,) = file.messages(kind)
-        return file.training, cast("State", state), int(facts["n_rounds"]), int(facts["seed"])
+        n_rounds, seed = (self._fact(file, name, int) for name in ("n_rounds", "seed"))
+        try:
+            state = cast("State", file.messages(kind)[0])
+            check(state)
+        except ModelFileError as error:
+            raise error.of(self.path) from error.__cause__
+        except (ValueError, RemoteProtocolError) as error:
+            raise DamagedFileError(f"it cannot be gone on from: {error}", self.path) from error
+        return file.training, state, n_rounds, seed
+
+    def _fact(self, file: ModelFile, name: str, kind: type) -> Any:
+        """A value of the file's metadata; numbers are never negative."""
+        value = file.metadata.get(name)
+        if type(value) is not kind or (isinstance(value, int) and value < 0):
+            raise DamagedFileError(f"its metadata has no {name!r} that could be", self.path)
+        return value
 
     def _differences(self, settings: Mapping[str, Any], data: Mapping[str, str]) -> list[str]:
         found = [

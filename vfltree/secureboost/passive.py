@@ -35,6 +35,7 @@ from .messages import (
     SumChildren,
     TrainingEnded,
 )
+from .taking_up import check_records
 
 
 class PassiveParty(TreeFollower):
@@ -66,7 +67,10 @@ class PassiveParty(TreeFollower):
         if setup.evaluation:
             party._evaluation = cast("EvaluationRows", codec.decode(setup.evaluation, (EvaluationRows,)))
         party._checkpoint = passive_checkpoint(setup)
-        kept = None if party._checkpoint is None else party._checkpoint.read(Records)
+        kept = None
+        if party._checkpoint is not None:
+            n_features = party._features.shape[1]
+            kept = party._checkpoint.read(Records, lambda records: check_records(records, n_features))
         if kept is not None:
             training, records, n_rounds, party._seed = kept
             party._kept, party.records = (training, n_rounds), record_table(records)
