@@ -33,6 +33,7 @@ class FileKind:
     this package, and which, the estimators of these models are.  kept : learned attributes of plain values that the
     active party's file holds beside its message.  check : given the active party's message and a (message, number of
     features) per party in order, None in place of a passive message that is elsewhere; ValueError says what cannot be.
+    n_outputs : of the active party's message: as many as classes, or 1 for two of them.
     """
 
     name: str
@@ -42,6 +43,7 @@ class FileKind:
     estimators: tuple[str, ...]
     kept: tuple[str, ...] = ()
     check: Callable[[Any, Sequence[tuple[Any, int]]], None] | None = None
+    n_outputs: Callable[[Any], int] | None = None
 
     def estimator(self, name: str) -> type[Any]:
         """The class of this name; WrongFileError where it is not one of these."""
@@ -144,6 +146,8 @@ class Half:
         kind = _kind(file.kind)
         own = file.metadata
         n_features = checked(own, "n_features", int)
+        if not 0 <= n_features < 1 << 31:  # columns are int32
+            raise DamagedFileError(f"it is said to be of {n_features} features")
         extra = checked(own, "active", dict, optional=True)
         names = checked_list(own, "names", str, n_features)
         columns = checked_list(own, "columns", int, n_features)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+from sklearn.base import is_classifier
 from sklearn.utils.validation import check_is_fitted
 
 from vflparty import (
@@ -286,10 +287,11 @@ def _restore_columns(model: Any, halves: Mapping[str, Half]) -> None:
         model._columns = None
         model._names = {party: half.names for party, half in halves.items()}
         return
+    placed = sorted(column for half in halves.values() for column in half.columns or ())
+    if placed != list(range(len(placed))):
+        raise DamagedFileError("the columns of the parties' files do not make up one matrix")
     columns = {party: np.array(half.columns, dtype=np.int64) for party, half in halves.items()}
     order = np.concatenate(list(columns.values()))
-    if not np.array_equal(np.sort(order), np.arange(model.n_features_in_)):
-        raise DamagedFileError("the columns of the parties' files do not make up one matrix")
     model._columns = columns
     model._names = dict.fromkeys(halves)
     if all(half.names is not None for half in halves.values()):
@@ -308,9 +310,14 @@ def _restore_extra(model: Any, extra: Mapping[str, Any]) -> None:
     for name, value in checked(extra, "attributes", dict).items():
         if name in model._file_kind.kept:
             setattr(model, name, value)
-    classes = checked(extra, "classes", dict, optional=True)
+    classes = checked(extra, "classes", dict, optional=not is_classifier(model))
     if classes is not None:
         try:
             model.classes_ = decode_labels(classes)
         except ValueError as error:
             raise DamagedFileError(str(error)) from error
+        outputs = model._file_kind.n_outputs
+        if outputs is not None and len(model.classes_) != max(2, outputs(model._active_model)):
+            raise DamagedFileError(
+                f"it lists {len(model.classes_)} classes, its trees tell {outputs(model._active_model)} apart"
+            )

@@ -36,6 +36,7 @@ from vfltree.growing.messages import ActiveResult, Records
 from vfltree.growing.own_file import passive_setup, prediction_setup
 from vfltree.growing.prediction import ActivePredictor
 from vfltree.halves import Half
+from vfltree.labels import encode_labels
 from vfltree.secureboost import ActiveParty, BoostSettings, PassiveParty
 from vfltree.secureboost.files import FILE_KIND
 
@@ -393,6 +394,8 @@ class TestRefusals:
         [
             ("bank", {"n_features": "two"}),
             ("bank", {"n_features": 3}),
+            ("bank", {"n_features": 10**30, "names": None}),
+            ("bank", {"n_features": -1, "names": None}),
             ("bank", {"names": ["income"]}),
             ("bank", {"names": [1, 2]}),
             ("bank", {"columns": [0, 1]}),
@@ -405,6 +408,34 @@ class TestRefusals:
         _, _, folder = saved
         edited(folder / f"{party}.model", **changes)
         with pytest.raises(ModelFileError):
+            load(folder)
+
+    @pytest.mark.parametrize("n_classes", [1, 3, None])
+    def test_classes_that_the_trees_do_not_have_are_refused_by_load(self, saved, n_classes):
+        _, _, folder = saved
+        path = folder / "bank.model"
+        extra = dict(ModelFile.read(path).metadata["active"])
+        extra["classes"] = None if n_classes is None else encode_labels(np.arange(n_classes))
+        edited(path, active=extra)
+        with pytest.raises(DamagedFileError, match="classes"):
+            load(folder)
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"base_score": np.zeros(2, np.float32)},
+            {"base_score": np.zeros(10**6, np.float32)},
+            {"base_score": np.full(1, np.nan, np.float32)},
+            {"objective": "reg:nothing"},
+        ],
+    )
+    def test_outputs_that_the_trees_do_not_have_are_refused_by_load(self, saved, changes):
+        _, _, folder = saved
+        path = folder / "bank.model"
+        file = ModelFile.read(path)
+        (message,) = file.messages(ActiveResult)
+        replace(file, frames=(codec.encode(replace(message, **changes)),)).write(path)
+        with pytest.raises(DamagedFileError, match="do not fit"):
             load(folder)
 
     @pytest.mark.parametrize("name", ["owner", "left", "node", "sizes", "value", "cover"])

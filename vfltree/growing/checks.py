@@ -33,6 +33,11 @@ def check_halves(active: ActiveResult, parties: Sequence[tuple[Records | None, i
                 raise ValueError(f"a split of party {owner} is not in its table")
 
 
+def count_outputs(active: ActiveResult) -> int:
+    """Raw scores of a row."""
+    return len(active.base_score)
+
+
 def check_table(table: RecordTable, n_features: int) -> None:
     """ValueError unless every split is on one of the party's own columns."""
     if ((table.columns < 0) | (table.columns >= n_features)).any():
@@ -58,6 +63,13 @@ def _check_sizes(active: ActiveResult) -> None:
         raise ValueError(f"leaf values of {total} nodes have the shape {active.value.shape}")
     if active.base_score.ndim != 1 or not len(active.base_score) or active.base_score.dtype.kind != "f":
         raise ValueError(f"the base score is {active.base_score.dtype} {active.base_score.shape}")
+    n_outputs, n_values = len(active.base_score), active.value.shape[1]
+    if n_values not in (1, n_outputs) or (n_values == 1 and len(active.sizes) % n_outputs):
+        raise ValueError(
+            f"{len(active.sizes)} trees of leaves with {n_values} values come with {n_outputs} base scores"
+        )
+    if not (np.isfinite(active.base_score).all() and np.isfinite(active.value).all()):
+        raise ValueError("leaf values or base scores are infinite or missing")
 
 
 def _check_tree(tree: Tree, n_parties: int) -> None:
