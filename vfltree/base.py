@@ -208,12 +208,12 @@ def party_seeds(random_state: Any, n: int) -> list[int]:
 def check_targets(y: Any, n_rows: int, several: bool = False) -> np.ndarray:
     """y in one dimension, as long as the blocks, without missing values.
 
-    several : a matrix of two columns or more stays one, float64 (n_rows, n_targets).
+    several : a matrix of two columns or more stays one, (n_rows, n_targets).
     """
     if isinstance(y, pd.Series | pd.DataFrame):
         y = y.to_numpy()
     if several and np.ndim(y) == 2 and np.shape(y)[1] > 1:
-        y = np.asarray(y, dtype=np.float64)
+        y = np.asarray(y)
     else:
         y = column_or_1d(y, warn=True)
     if len(y) != n_rows:
@@ -224,8 +224,13 @@ def check_targets(y: Any, n_rows: int, several: bool = False) -> np.ndarray:
 
 
 def finite_targets(y: np.ndarray) -> np.ndarray:
-    """Values to predict in float64, of y's shape; ValueError where one is infinite or too large to be squared."""
-    targets = np.asarray(y, dtype=np.float64)
+    """Values to predict in float64, of y's shape; ValueError where one is none, infinite or too large to be squared."""
+    try:
+        targets = np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"y holds values that are not numbers: {error}; classes are for a classifier"
+        ) from error
     if not np.isfinite(targets).all():
         raise ValueError("y contains infinity or NaN")
     if (largest := np.abs(targets).max()) > LARGEST_TARGET:

@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 
 from tests.secureboost.small import CONST4, WEAK, XA4, Y4, blocks, boost1, some_data
 from vflcrypto import InsecureKeyWarning
-from vfltree import SecureBoostClassifier, SecureBoostRegressor
+from vfltree import SecureBoostClassifier, SecureBoostRegressor, SecureForestRegressor
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::vfltree.NotEncryptedWarning"),
@@ -55,6 +55,14 @@ class TestData:
     def test_targets_whose_squares_overflow_are_refused_with_both_numbers(self, y):
         with pytest.raises(ValueError, match=r"y holds values up to .*e\+\d+.* 1e\+150"):
             SecureBoostRegressor(**PLAIN).fit(blocks(XA4, CONST4), y)
+
+    @pytest.mark.parametrize("columns", [1, 2])
+    @pytest.mark.parametrize("kind", [SecureBoostRegressor, SecureForestRegressor])
+    def test_words_are_no_targets_of_a_regressor(self, kind, columns):
+        y = np.array(["low", "low", "high", "high"])
+        y = y if columns == 1 or kind is SecureForestRegressor else np.stack([y, y], axis=1)
+        with pytest.raises(ValueError, match=r"y holds values that are not numbers.*'low'.*classifier"):
+            kind(**PLAIN).fit(blocks(XA4, CONST4), y)
 
     @pytest.mark.parametrize(
         "weights", [[1e-320] * 4, [1e-50] * 4, [1e308] * 4, [1e-300, 1, 1, 1e300], [1e38] * 4]
