@@ -17,8 +17,9 @@ coordi-  uniform values; how many                                  everything el
 nator
 ======== ========================================================= ==================================================
 
-Scores of many steps are linear in one matrix: from successive scores the active party recovers the Gram matrix of the
-passive party's rows, X_P X_P^T (within 0.1 % after 60 steps in our trials), and so which rows are alike.
+Scores of many steps are linear in one matrix: their span is that of the passive party's columns, and plain descent
+shows X_P X_P^T itself, so the active party learns which rows are alike (on breast cancer every row's nearest other
+row, after 60 steps; benchmarks/leakage/gram_matrix.py).
 
 The masks come from pairwise keys (`vflcrypto.pairwise`) that travel through the active party. One that deviates and
 puts itself in the middle, or tells a passive party that it is the only one, would read them; an honest-but-curious one

@@ -18,6 +18,7 @@ nator
 ======== ========================================================= ==================================================
 
 What a gradient gives away: a passive party sees X_k^T d. Where a batch has hardly more rows than the party has columns,
-that is enough to solve for d, and so for the labels; with enough steps of full batches it narrows them down. Hence
-full batches by default, and a least size for others.
+that is enough to solve for d, and so for the labels. Hence full batches by default, and a least size for others. From a
+full batch follows what the party could fit to the labels on its own columns, had it known them
+(benchmarks/leakage/gradient_labels.py).
 """
