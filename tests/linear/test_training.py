@@ -143,6 +143,8 @@ def test_labels_of_any_kind(labels, classes):
         ({"order": 2}, ValueError, "even powers of the logistic function vanish"),
         ({"order": 3, "residual": "exact"}, ValueError, "no polynomial"),
         ({"multi_class": "both"}, ValueError, "multi_class must be one of"),
+        ({"class_weight": {0: -1.0, 1: 1.0}}, ValueError, "class_weight must be 0 or more and finite"),
+        ({"class_weight": {0: np.nan, 1: 1.0}}, ValueError, "class_weight must be 0 or more and finite"),
         ({"max_iter": 0}, ValueError, "max_iter must be an integer in"),
         ({"max_iter": 1.5}, TypeError, "max_iter must be an integer"),
         ({"learning_rate": "fast"}, TypeError, "learning_rate must be a number"),

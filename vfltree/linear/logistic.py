@@ -164,6 +164,8 @@ class SecureLogisticRegression(ClassifierMixin, SecureLinear):
             factors = compute_class_weight(
                 self.class_weight, classes=self.classes_, y=y, sample_weight=weights
             )[numbers]
+            if not ((factors >= 0) & np.isfinite(factors)).all():
+                raise ValueError(f"class_weight must be 0 or more and finite, got {self.class_weight}")
             weights = factors if weights is None else weights * factors
         targets = (numbers[:, None] == np.arange(n_classes)).astype(np.float64)
         return (targets if n_classes > 2 else targets[:, 1:]), weights
