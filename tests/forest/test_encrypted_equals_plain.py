@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.forest.small import forest
-from tests.secureboost.small import WEAK, some_data, thirds
+from tests.secureboost.small import WEAK, assert_same_model, some_data, thirds
 from vflcrypto import kernels
 from vfltree.forest import groups
 
@@ -23,13 +23,6 @@ pytestmark = [
 def plain(task: str, n_parties: int, missing: bool):
     X, y = some_data(task, missing=missing)
     return forest(task, partition=thirds(X.shape[1], n_parties), encryption="none").fit(X, y)
-
-
-def assert_same_model(one, other, X):
-    """Same trees and bit-identical leaves, same lookup tables, same predictions."""
-    assert one._active_model == other._active_model
-    assert one._passive_models == other._passive_models
-    assert one._predict(X) == other._predict(X)
 
 
 @pytest.mark.parametrize("backend", kernels.backends())

@@ -64,3 +64,10 @@ def thirds(n_features: int, n_parties: int) -> dict[str, list[int]]:
         name: list(part)
         for name, part in zip(names, np.array_split(range(n_features), n_parties), strict=True)
     }
+
+
+def assert_same_model(one: Any, other: Any, X: Any) -> None:
+    """Same trees and bit-identical leaves, same lookup tables, same predictions."""
+    assert one._active_model == other._active_model
+    assert one._passive_models == other._passive_models
+    assert one._predict(X) == other._predict(X)  # scores and leaves of every row, in one conversation

@@ -13,7 +13,7 @@ import pytest
 import xgboost as xgb
 from sklearn.base import clone
 
-from tests.secureboost.small import CONST4, WEAK, XA4, Y4, blocks, boost1
+from tests.secureboost.small import CONST4, WEAK, XA4, Y4, assert_same_model, blocks, boost1
 from tests.secureboost.test_protocol import N_ROWS, ROOT, gradients, record
 from tests.secureboost.test_xgboost_parity import whole_table
 from tests.tree.xgboost_judge import tree_differences
@@ -89,12 +89,6 @@ def estimator(task: str, rounds: int = 2, **parameters: Any):
 def plain(task: str, n_parties: int, missing: bool = True):
     X, y = some_frame(task, missing)
     return estimator(task, partition=PARTIES[n_parties], encryption="none").fit(X, y)
-
-
-def assert_same_model(one, other, X):
-    assert one._active_model == other._active_model
-    assert one._passive_models == other._passive_models
-    assert one._predict(X) == other._predict(X)
 
 
 class TestEncryptedEqualsPlain:

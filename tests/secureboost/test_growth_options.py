@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.secureboost.small import WEAK, some_data, thirds
-from tests.secureboost.test_encrypted_equals_plain import assert_same_model, estimator
+from tests.secureboost.small import WEAK, assert_same_model, some_data, thirds
+from tests.secureboost.test_encrypted_equals_plain import estimator
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::vfltree.NotEncryptedWarning"),

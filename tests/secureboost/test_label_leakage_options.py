@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.secureboost.small import WEAK, some_data, thirds
-from tests.secureboost.test_encrypted_equals_plain import assert_same_model
+from tests.secureboost.small import WEAK, assert_same_model, some_data, thirds
 from tests.secureboost.views import train
 from vfltree import SecureBoostClassifier, SecureBoostRegressor
 from vfltree.growing.models import result_trees

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from benchmarks.leakage import views
-from tests.secureboost.small import WEAK, blocks, some_data, thirds
+from tests.secureboost.small import WEAK, assert_same_model, blocks, some_data, thirds
 from tests.secureboost.test_categories import PARTIES, some_frame
-from tests.secureboost.test_encrypted_equals_plain import assert_same_model
 from vflparty import InProcessNetwork, RemoteProtocolError, codec
 from vfltree import SecureBoostClassifier, SecureBoostRegressor
 from vfltree.bin_groups import MIN_ROWS, BinGroups

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 
 from tests.secureboost.small import WEAK
 from vflcrypto import CiphertextArray, PrivateKey, generate_keypair, reuse_keys
-from vflparty import InProcessNetwork, codec
+from vflparty import InProcessNetwork, Message, codec
+from vflparty.messages import field_types
 from vfltree.forest.messages import OpenSlots
 from vfltree.sealing import PaillierSealer, PaillierSummer
 from vfltree.secureboost import ActiveParty, BoostSettings, PassiveParty
@@ -87,6 +89,24 @@ def train(
             run.result = network.run(active)
             run.frames = network.transcript
     return run
+
+
+def crossed(run: Run, number: int) -> bool:
+    """Do the bytes of this number stand anywhere in what crossed?"""
+    everything = b"".join(sent.frame for sent in run.frames)
+    size = (number.bit_length() + 7) // 8
+    return any(number.to_bytes(size, order) in everything for order in ("little", "big"))
+
+
+def fields_of_real_numbers(kinds: Iterable[type[Message]]) -> list[tuple[str, str]]:
+    """(kind, field) of every field that could hold a number which is not whole."""
+    return [
+        (kind.__name__, name)
+        for kind in kinds
+        for name, type_ in field_types(kind)
+        if type_.base is float
+        or (type_.base is np.ndarray and (type_.dtype is None or type_.dtype.kind not in "iub"))
+    ]
 
 
 def values_of(array: CiphertextArray) -> list[int]:
