@@ -455,12 +455,17 @@ def test_evaluation_and_going_on_with_other_options(options, tmp_path):
     assert model.evals_result_ == whole.evals_result_
 
 
-def test_other_categories_cannot_be_gone_on_with():
-    (X, y), (Xv, yv) = categorical_data()
+def test_other_categories_cannot_be_gone_on_with(monkeypatch):
+    (X, y), _ = categorical_data()
     named = {"bank": ["colour"], "shop": ["day"]}
-    model = SecureBoostClassifier(1, warm_start=True, categorical_features=named, **PLAIN).fit(X, y)
-    with pytest.raises(ValueError, match="hold other ones than where the finished rounds were trained"):
-        model.set_params(n_estimators=2).fit(Xv, yv)
+    model = SecureBoostClassifier(1, warm_start=True, categorical_features=named, **WEAK).fit(X, y)
+    before = model.predict_proba(X)
+    monkeypatch.setattr("vfltree.growing.leader.obtain_keypair", None)  # calling it fails
+    other = {**X, "shop": X["shop"].assign(day="sunday")}
+    words = r"column 'day' of party 'shop' holds 1 categories, other ones than the \d+ .*warm_start=False"
+    with pytest.raises(ValueError, match=words):
+        model.set_params(n_estimators=2).fit(other, y)
+    assert np.array_equal(model.predict_proba(X), before)
 
 
 def test_a_model_out_of_files_keeps_its_best_round_and_can_be_continued(tmp_path):

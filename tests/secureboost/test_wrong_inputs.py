@@ -77,6 +77,18 @@ class TestData:
 class TestParameters:
     @pytest.mark.parametrize(
         ("name", "value", "error"),
+        [("callbacks", 5, TypeError), ("checkpoint", "", ValueError), ("checkpoint", 5, TypeError)],
+    )
+    def test_what_goes_around_the_rounds_is_checked_by_name_too(self, name, value, error):
+        with pytest.raises(error, match=name):
+            boost1(**{name: value}).fit(blocks(XA4, CONST4), Y4)
+
+    def test_an_eval_set_that_is_none_is_named(self):
+        with pytest.raises(TypeError, match=r"eval_set must be a pair .*got int"):
+            boost1().fit(blocks(XA4, CONST4), Y4, eval_set=5)
+
+    @pytest.mark.parametrize(
+        ("name", "value", "error"),
         [
             ("n_jobs", "all", TypeError),
             ("n_jobs", 1.5, TypeError),

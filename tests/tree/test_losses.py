@@ -249,6 +249,7 @@ def test_a_custom_loss_with_a_weight_parameter_applies_weights_itself():
         (lambda y, raw: (raw - y, np.ones(6)), r"hessians must have the shape \(7,\), got \(6,\)"),
         (lambda y, raw: (raw * np.nan, np.ones(7)), "7 of 7 gradients are NaN or infinite"),
         (lambda y, raw: raw - y, "two arrays, got ndarray"),
+        (lambda y, raw: (["a"] * 7, np.ones(7)), "gradients must be numbers: .*'a'"),
         (lambda y, raw: (np.ones((7, 7)), np.ones(7)), r"gradients must have the shape \(7,\), got \(7, 7\)"),
     ],
 )

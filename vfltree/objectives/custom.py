@@ -89,7 +89,10 @@ def function_name(function: Callable[..., Any]) -> str:
 
 def _checked(name: str, word: str, values: Any, shape: tuple[int, ...]) -> Array:
     """As float64 of this shape; an output alone may come without its axis."""
-    array = np.asarray(values, dtype=np.float64)
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"objective {name}: {word} must be numbers: {error}") from error
     if array.shape != shape and not (shape[1] == 1 and array.shape == shape[:1]):
         wanted = shape[:1] if shape[1] == 1 else shape
         raise ValueError(f"objective {name}: {word} must have the shape {wanted}, got {array.shape}")

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from vflparty import codec, new_training_id
 
 from ..growing.messages import ActiveResult, Records
+from ..growing.models import decode_records, record_table
 from ..tree import RecordTable
 from .messages import TrainingState
 from .settings import BoostSettings
+
+if TYPE_CHECKING:
+    from ..blocks import Block  # pandas, which a party on a seat does without
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,22 @@ class Past:
                 f"warm_start: n_estimators={settings.n_estimators} is less than the {self.n_rounds(settings)} "
                 "rounds of the model"
             )
+
+    def check_categories(self, blocks: Mapping[str, Block]) -> None:
+        """ValueError unless every party's columns hold the categories that the model knows: before a key is made."""
+        active, *_ = blocks
+        tables = {active: decode_records(self.model.records)}
+        tables |= {party: record_table(records) for party, records in self.tables.items()}
+        for party, block in blocks.items():
+            known, (given, _) = tables[party].categories.lists, block.categories.used(block.values)
+            for column in sorted({*known, *given.lists}):
+                there, here = known.get(column, ()), given.lists.get(column, ())
+                if there != here:
+                    raise ValueError(
+                        f"warm_start: column {block.column_name(column)} of party {party!r} holds {len(here)} "
+                        f"categories, other ones than the {len(there)} that the model was trained on; train on the "
+                        "same categories, or anew with warm_start=False"
+                    )
 
     def n_rounds(self, settings: BoostSettings) -> int:
         return len(self.model.sizes) // settings.trees_per_round

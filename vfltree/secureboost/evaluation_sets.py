@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,8 @@ def eval_pairs(eval_set: Any, sample_weight_eval_set: Any) -> list[tuple[Any, An
         if sample_weight_eval_set is not None:
             raise ValueError("sample_weight_eval_set needs eval_set")
         return []
+    if not isinstance(eval_set, Iterable):
+        raise TypeError(f"eval_set must be a pair (X, y) or a list of pairs, got {type(eval_set).__name__}")
     single = isinstance(eval_set, tuple) and len(eval_set) == 2 and not isinstance(eval_set[0], tuple)
     pairs = [eval_set] if single else list(eval_set)
     for i, pair in enumerate(pairs):

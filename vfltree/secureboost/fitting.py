@@ -6,7 +6,7 @@ import dataclasses
 import numbers
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -53,6 +53,8 @@ class Fitting:
         check_range("checkpoint_every", estimator.checkpoint_every, numbers.Integral, 1, np.inf, False)
         if estimator.checkpoint is not None and not isinstance(estimator.checkpoint, str | os.PathLike):
             raise TypeError(f"checkpoint must be a folder or None, got {estimator.checkpoint!r}")
+        if estimator.checkpoint == "":
+            raise ValueError("checkpoint must be a folder or None, got an empty text")
         self._past = Past.of(estimator)
         self._sets: EvaluationSets | None = None
         self._ledger = Ledger()
@@ -137,6 +139,7 @@ class Fitting:
         past = self._past
         if past is None:
             return b""
+        past.check_categories(blocks)
         estimator = self._estimator
         estimator._keep_model(past.model, past.tables)
         raw = estimator._predict_blocks(blocks, self._ledger).raw_scores
@@ -217,6 +220,10 @@ class Fitting:
 
 
 def _checked_callbacks(callbacks: Any) -> Sequence[Any]:
+    if callbacks is not None and not isinstance(callbacks, Iterable):
+        raise TypeError(
+            f"callbacks must be a list of objects with a method after_iteration, got {callbacks!r}"
+        )
     found = [] if callbacks is None else list(callbacks)
     for callback in found:
         if not callable(getattr(callback, "after_iteration", None)):
