@@ -144,7 +144,8 @@ def metric_of_function(function: Callable[..., Any]) -> Metric:
 
     def measure(y: Array, predictions: Array, weights: Array) -> float:
         given = predictions[:, 1] if predictions.ndim == 2 and predictions.shape[1] == 2 else predictions
-        value = function(y, given, **({"sample_weight": weights} if weighs else {}))
+        # Copies: what the function writes into what it is given must not reach other metrics and rounds.
+        value = function(y.copy(), given.copy(), **({"sample_weight": weights.copy()} if weighs else {}))
         try:
             return float(value)
         except (TypeError, ValueError):

@@ -242,6 +242,19 @@ def test_a_custom_loss_with_a_weight_parameter_applies_weights_itself():
     assert h[:, 0].tolist() == WEIGHTS.tolist()
 
 
+def test_a_custom_loss_that_writes_into_what_it_is_given_changes_nothing():
+    def careless(y, raw, sample_weight=None):
+        raw -= y
+        raw *= sample_weight
+        y[:], sample_weight[:] = 0, 0
+        return raw, np.ones(7)
+
+    y, raw, weights = Y3.copy(), np.zeros((7, 1)), WEIGHTS.copy()
+    g, _ = CustomLoss(careless, SquaredError()).gradients(y, raw, weights)
+    assert g[:, 0].tolist() == (-WEIGHTS * Y3).tolist()
+    assert np.array_equal(y, Y3) and np.array_equal(weights, WEIGHTS) and not raw.any()
+
+
 @pytest.mark.parametrize(
     ("answer", "words"),
     [

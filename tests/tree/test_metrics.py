@@ -90,3 +90,14 @@ def test_functions_are_metrics_scikit_learns_too():
     assert metric_of_function(lambda y, p: (y - p).sum()).measure(VALUES, VALUES, weights) == pytest.approx(0)
     with pytest.raises(ValueError, match="one number, got ndarray"):
         metric_of_function(lambda y, p: y - p).measure(VALUES, VALUES, weights)
+
+
+def test_a_function_that_writes_into_what_it_is_given_changes_nothing():
+    def careless(y, predictions, sample_weight=None):
+        for array in (y, predictions, sample_weight):
+            array[:] = 0
+        return 1.0
+
+    given = [VALUES.copy(), VALUES.copy(), np.ones(N)]
+    assert metric_of_function(careless).measure(*given) == 1
+    assert all(array.any() for array in given)

@@ -50,7 +50,8 @@ class CustomLoss:
         name = function_name(self.function)
         scores = (raw[:, 0] if self.n_outputs == 1 else raw).astype(np.float64)
         weighs = takes_weights(self.function)
-        answer = self.function(y.copy(), scores, **({"sample_weight": weights} if weighs else {}))
+        given = None if weights is None else weights.copy()  # the function may write into what it is given
+        answer = self.function(y.copy(), scores, **({"sample_weight": given} if weighs else {}))
         if not isinstance(answer, tuple | list) or len(answer) != 2:
             raise ValueError(
                 f"objective {name} must return gradients and hessians, two arrays, got {type(answer).__name__}"
