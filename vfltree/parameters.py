@@ -36,6 +36,7 @@ def check_flag(name: str, value: object) -> None:
 
 def check_key_bits(key_bits: int, allow_weak_key: bool, encryption: str) -> None:
     """ValueError where a key of this length would be made without being allowed."""
+    check_flag("allow_weak_key", allow_weak_key)
     if not allow_weak_key and key_bits not in STRONG_KEY_BITS and encryption != "none":
         raise ValueError(
             f"key_bits must be one of {STRONG_KEY_BITS}, got {key_bits}; "

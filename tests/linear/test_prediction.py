@@ -150,6 +150,10 @@ def test_coefficients_belong_to_the_parties():
     model, _X = small_fit(share_coef=False)
     with pytest.raises(AttributeError, match="belong to the parties"):
         _ = model.coef_
+    with pytest.raises(AttributeError, match="if all consent"):
+        _ = model.set_params(share_coef="no").coef_
+    with pytest.raises(TypeError, match="share_coef must be True or False, got 'no'"):
+        small_fit(share_coef="no")
     shared = model.set_params(share_coef=True).coef_
     assert (shared[:, model._columns["p1"]] == model.coefficients("p1")).all()
     with pytest.raises(ValueError, match="no half of party 'nobody'"):

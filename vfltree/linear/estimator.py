@@ -22,6 +22,7 @@ from vflparty.modelfile import FilePath
 from ..base import check_targets, party_seeds
 from ..blocks import Block
 from ..joining import join_training
+from ..parameters import check_flag
 from ..progress import ProgressBar
 from ..saving import SavedByParty
 from ..seating import check_seating, costs_of, warn_of_keys
@@ -73,6 +74,8 @@ class SecureLinear(SavedByParty, VerticallyTransformed):
 
     def _settings(self, **family: Any) -> LinearSettings:
         check_seating(self.network, self.timeout, self.verbose)
+        check_flag("warm_start", self.warm_start)
+        check_flag("share_coef", self.share_coef)  # a text that says "no" must not pass for consent
         own = {name: getattr(self, name) for name in SHARED_PARAMETERS if hasattr(self, name)}
         size = 0 if self.batch_size is None else self.batch_size
         if self.batch_size is not None and (not isinstance(size, numbers.Integral) or size < 1):
@@ -215,7 +218,7 @@ class SecureLinear(SavedByParty, VerticallyTransformed):
     def coef_(self) -> np.ndarray:
         """All coefficients, as scikit-learn has them; only with share_coef=True, every party's consent."""
         check_is_fitted(self, "_active_model")
-        if not self.share_coef:
+        if self.share_coef not in (True,):  # whatever else is true is no consent
             raise AttributeError(
                 "coefficients belong to the parties: coefficients(party) is each one's own, and share_coef=True, "
                 "if all consent, gives coef_"

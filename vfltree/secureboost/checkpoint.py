@@ -138,7 +138,12 @@ def passive_checkpoint(setup: PassiveSetup) -> Checkpoint | None:
         "row IDs": digest(setup.ids_digest),
         "evaluation sets": digest(setup.evaluation),
     }
-    return Checkpoint(setup.checkpoint, setup.party, {"max_bin": setup.max_bin}, data)
+    settings = {
+        "max_bin": setup.max_bin,
+        "min_rows_per_sum": setup.min_rows_per_sum,
+        "monotone_constraints": None if setup.signs is None else setup.signs.tolist(),
+    }
+    return Checkpoint(setup.checkpoint, setup.party, settings, data)
 
 
 def _function_of(name: str) -> str:

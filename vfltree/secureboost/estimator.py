@@ -18,6 +18,7 @@ from ..callables import name_of
 from ..federated import FederatedTrees
 from ..growing.models import categorical_columns
 from ..losses import POISSON_DELTA_STEP
+from ..parameters import check_flag
 from ..weights import weighted_rows
 from .cost import estimate
 from .export import ExportedToXGBoost
@@ -180,6 +181,7 @@ class _SecureBoost(ExportedToXGBoost, FederatedTrees):
     def _settings(self, default: str, n_classes: int, n_targets: int = 1) -> BoostSettings:
         """Settings with the objective that was asked for, or the default one."""
         self._check_seating()
+        check_flag("warm_start", self.warm_start)
         if self.label_privacy_epsilon is not None and self.class_weight is not None:
             raise ValueError(
                 "class_weight would tell true labels apart, which label_privacy_epsilon hides: use scale_pos_weight, "
