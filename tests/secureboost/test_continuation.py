@@ -232,7 +232,7 @@ def test_randomised_labels_are_drawn_once(tmp_path):
         ({"max_depth": 3}, "max_depth was 2 and is 3"),
         ({"max_bin": 16}, "max_bin was 32 and is 16"),
         ({"min_rows_per_sum": 7}, "min_rows_per_sum was 1 and is 7"),
-        ({"monotone_constraints": {"p1": [1, 0, 0]}}, "monotone_constraints was None and is"),
+        ({"monotone_constraints": {"p1": [1, 0, 0]}}, r"monotone_constraints was \[0, 0, 0\] and is"),
         ({"random_state": 5}, "another random_state"),
         (
             {"partition": {**PARTITION, "p1": PARTITION["p2"], "p2": PARTITION["p1"]}},
