@@ -53,6 +53,12 @@ def make_runs(name: str, runs: Sequence[Settings], make: Callable[[Settings], Re
     return results
 
 
+def made_runs(name: str) -> list[Result]:
+    """Results of all runs that were made so far, in the order they were made."""
+    lines = _lines(REPO / ".experiments" / f"{name}.jsonl")
+    return [{**line["settings"], **line["result"]} for line in lines]
+
+
 def _lines(path: Path) -> Iterable[Result]:
     if path.exists():
         yield from (json.loads(text) for text in path.read_text().splitlines() if text.strip())

@@ -21,6 +21,7 @@ from runs import (
     cipher,
     cipher_name,
     machine,
+    made_runs,
     make_runs,
     mean_and_deviation,
     table,
@@ -105,6 +106,11 @@ trees, for comparison.
 """
 
 
+def in_order(results: list[Result]) -> list[Result]:
+    """Rows of a data set and a model together, keys from none to the longest."""
+    return sorted(results, key=lambda r: (r["data"], MODELS.index(r["model"]), r["bits"], r["seed"]))
+
+
 def _row(data: str, model: str, bits: int, group: list[Result]) -> list[object]:
     paper = PAPER.get((model.split(",")[0], data), ("", "", ""))
     plain = model.startswith("scikit")
@@ -125,7 +131,13 @@ def main() -> None:
     parser.add_argument("--model", nargs="+", choices=MODELS, default=list(MODELS))
     parser.add_argument("--bits", type=int, nargs="+", default=[0, 512, 2048], help="0: no encryption")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument(
+        "--made", action="store_true", help="write the page from runs made before, and make none"
+    )
     arguments = parser.parse_args()
+    if arguments.made:
+        write_page("trees", in_order(made_runs("trees")), page)
+        return
     warnings.simplefilter("ignore", NotEncryptedWarning)  # the plain runs are here for comparison
     warnings.simplefilter("ignore", InsecureKeyWarning)  # the page says so
     runs = [
