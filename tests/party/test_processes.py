@@ -48,9 +48,17 @@ def gone_soon(pids: list[int], seconds: float = 20.0) -> bool:
 
 
 def start_script(text: str) -> subprocess.Popen[str]:
-    """A Python program of its own, with the toy parties on its path."""
+    """A Python program of its own, with the toy parties on its path.
+
+    It takes Ctrl-C even where these tests run in the background of a shell, which has it ignored.
+    """
+    opening = (
+        "import signal, sys\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        f"sys.path[:0] = {ROOTS!r}\n"
+    )
     return subprocess.Popen(
-        [sys.executable, "-c", f"import sys; sys.path[:0] = {ROOTS!r}\n" + textwrap.dedent(text)],
+        [sys.executable, "-c", opening + textwrap.dedent(text)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -72,7 +72,8 @@ def test_ctrl_c_before_a_round_is_finished_is_raised(monkeypatch):
 
 
 SCRIPT = """
-    import os, sys, threading, warnings
+    import os, signal, sys, threading, warnings
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs have it ignored
     import numpy as np
     from vfltree import InterruptedFitWarning, SecureBoostClassifier
 
