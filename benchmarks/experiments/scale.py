@@ -110,7 +110,8 @@ Written by `make experiments` on {datetime.date.today()}: {machine()}.
 
 Encrypted boosting, {BITS}-bit key, depth {DEPTH}, {BINS} bins, all defaults otherwise; both parties in one process, so
 the largest resident size holds both (and the whole table of 299,285 people). Key and compiled code are made before the
-clock starts. Additions are products of ciphertexts in bin sums.
+clock starts. Additions are products of ciphertexts in bin sums. Seconds of fit are wall-clock and grow with whatever
+else the machine does meanwhile; CPU seconds hardly do.
 
 {table(columns, rows)}"""
 

@@ -100,6 +100,8 @@ one-hot in full. Encrypted and plain runs of a seed give the same model, so thei
 protect nothing: those rows stand here because the paper used them.
 
 {table(columns, rows)}
+Seconds are wall-clock and grow with whatever else the machine does meanwhile; CPU seconds hardly do.
+
 The paper (VFLAIR) measured on one Intel Xeon E5-2650 v2 with learning rate 0.003. Boosting here uses 0.3, the usual
 rate, unless the row says 0.003. The scikit-learn forest is trained on pooled data with the same number and depth of
 trees, for comparison.

@@ -99,8 +99,13 @@ def test_an_interrupt_ends_both_searches(monkeypatch):
         raise primes.SearchGivenUpError
 
     monkeypatch.setattr(paillier, "random_safe_prime", search)
-    with pytest.raises(KeyboardInterrupt):
-        generate_keypair(2048)
+    # In the background of a shell the signal is ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            generate_keypair(2048)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert ended == [1024, 1024]
 
 
