@@ -124,7 +124,7 @@ $(PY) -c 'import sys, tomllib; \
 endef
 
 $(TEST_TOOLS): $(CREATED) pyproject.toml constraints.txt | $(INSTALLED)
-	@echo "== Downloading what the tests need (pytest, phe, xgboost: can take a minute or two)"
+	@echo "== Downloading what the tests need (pytest, phe, xgboost, torch: can take some minutes)"
 	@$(call install_extra,test)
 
 $(DEV_TOOLS): $(CREATED) pyproject.toml constraints.txt | $(INSTALLED)
