@@ -9,8 +9,7 @@ from typing import cast
 import numpy as np
 from numpy.typing import NDArray
 
-from ..growing.nodes import Division, Node, Split
-from ..growing.numbering import child_ids
+from ..growing.nodes import Division, Node, Split, divide_node
 from ..tree import Tree, TreeBuilder, record_id
 from .criteria import Least, PairSplits, best_splits
 from .pair_sums import pair_histograms
@@ -192,15 +191,7 @@ class ForestRound:
 
     def divide(self, split: Split, left: np.ndarray) -> Division:
         """Give a node its children. left : bool, one per row of the node."""
-        node = split.node
-        positions = node.builder.split(node.position, split.party, split.gain)
-        first, second = (
-            self._node(record, node.output, node.builder, position, rows)
-            for record, position, rows in zip(
-                child_ids(node.record), positions, (node.rows[left], node.rows[~left]), strict=True
-            )
-        )
-        return Division(node, left, (first, second))
+        return divide_node(split, left, self._node)
 
     def make_leaf(self, node: Node) -> None:
         """Class shares, or the mean, of the draws that fall here; rows that were not drawn are told it too."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 
 from ..tree import TreeBuilder
-from .numbering import smaller_child
+from .numbering import child_ids, smaller_child
 
 
 @dataclass(eq=False)
@@ -66,6 +67,22 @@ class Division:
     def larger(self) -> Node:
         left, right = self.children
         return right if self.smaller is left else left
+
+
+# record, output, builder, position in it, rows (int32) -> the node, with its sums.
+MakeNode = Callable[[int, int, TreeBuilder, int, np.ndarray], Node]
+
+
+def divide_node(split: Split, left: np.ndarray, make: MakeNode) -> Division:
+    """Give a node its children. left : bool, one per row of the node."""
+    node = split.node
+    records = child_ids(node.record)
+    positions = node.builder.split(node.position, split.party, split.gain)
+    first, second = (
+        make(record, node.output, node.builder, position, node.rows[side])
+        for record, position, side in zip(records, positions, (left, ~left), strict=True)
+    )
+    return Division(node, left, (first, second))
 
 
 class Growing(Protocol):

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 
 from ..category_splits import CategoryRules, best_mixed_splits
-from ..growing.nodes import Division, Node, Split
-from ..growing.numbering import child_ids, round_trees
+from ..growing.nodes import Division, Node, Split, divide_node
+from ..growing.numbering import round_trees
 from ..histogram import build_histograms
 from ..limited_splits import Limits, child_bounds
 from ..losses import Quantized
@@ -100,17 +100,11 @@ class BoostRound:
 
     def divide(self, split: Split, left: np.ndarray) -> Division:
         """Give a node its children. left : bool, one per row of the node."""
-        node = split.node
-        positions = node.builder.split(node.position, split.party, split.gain)
-        first, second = (
-            self._node(record, node.output, node.builder, position, rows)
-            for record, position, rows in zip(
-                child_ids(node.record), positions, (node.rows[left], node.rows[~left]), strict=True
-            )
-        )
+        division = divide_node(split, left, self._node)
         if self.signs is not None:
-            first.bounds, second.bounds = self._bounds_below(node, first, second)
-        return Division(node, left, (first, second))
+            first, second = division.children
+            first.bounds, second.bounds = self._bounds_below(split.node, first, second)
+        return division
 
     def _bounds_below(self, node: Node, left: Node, right: Node) -> tuple[Bounds, Bounds]:
         """Of the leaf weights below both children."""
