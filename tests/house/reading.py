@@ -1,7 +1,7 @@
 """Reading the sources without running them: which modules there are, and what each one imports and calls."""
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 REPO = Path(__file__).resolve().parents[2]
@@ -48,6 +48,13 @@ def imports_in(text: str, name: str, *, is_package: bool = False) -> set[str]:
 def imports_of(name: str, path: Path) -> set[str]:
     """As `imports_in`, for a file."""
     return imports_in(path.read_text(encoding="utf-8"), name, is_package=path.name == "__init__.py")
+
+
+def modules_in(imports: set[str], known: Collection[str]) -> set[str]:
+    """Those of the known modules that are imported. ``from package import module`` is no import of the package."""
+    found = {imported for imported in imports if imported in known}
+    below = {name: {other for other in imports if other.rpartition(".")[0] == name} for name in found}
+    return {name for name in found if not below[name] or not below[name] <= found}
 
 
 def calls_in(text: str) -> set[str]:

@@ -22,9 +22,9 @@ from ..tree import RecordTable, heap_depth, record_parts
 from .masks import unpack_masks
 from .messages import Histograms, Joined, RecordSplits, SplitsRecorded, no_bytes
 from .models import ValuesBelow
-from .nodes import Division, Growing, Node, Split
+from .nodes import Division, Growing, Node, Split, pack_sets
 from .numbering import OWN
-from .rules import BY_SET, SplitRule, append_rules, pack_sets
+from .rules import BY_SET, SplitRule, append_rules
 
 # A histogram holds 16 bytes a cell and node: a peer that claims more would take the memory of this process.
 MAX_CELLS = 1 << 22

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 
 from ..tree import TreeBuilder
+from .masks import pack_masks
 from .numbering import child_ids, smaller_child
+from .rules import BY_SET
 
 
 @dataclass(eq=False)
@@ -47,6 +49,18 @@ class Split:
     missing_left: np.ndarray  # bool (n_candidates,)
     right: np.ndarray | None = (
         None  # bool (n_candidates, n_categories); None where the party has no categories
+    )
+
+
+def pack_sets(group: Sequence[Split], n_categories: np.ndarray) -> np.ndarray:
+    """Sets of the candidates of a party's splits, as `RecordSplits.sets`. n_categories : per slot."""
+    return pack_masks(
+        [
+            split.right[i, : n_categories[split.slots[i]]]
+            for split in group
+            if split.right is not None
+            for i in np.flatnonzero(split.bins == BY_SET)
+        ]
     )
 
 

@@ -11,9 +11,8 @@ from vflparty import RemoteProtocolError
 
 from ..binning import BinMapper
 from ..tree import RecordTable
-from .masks import pack_masks, unpack_masks
+from .masks import unpack_masks
 from .messages import RecordSplits
-from .nodes import Split
 
 BY_SET = -1  # in place of a bin: the split is a set of categories
 
@@ -46,18 +45,6 @@ def append_rules(table: RecordTable, rules: Sequence[SplitRule], mapper: BinMapp
         thresholds,
         [rule.missing_left for rule in rules],
         [rule.right for rule in rules],
-    )
-
-
-def pack_sets(group: Sequence[Split], n_categories: np.ndarray) -> np.ndarray:
-    """Sets of the candidates of a party's splits, as `RecordSplits.sets`. n_categories : per slot."""
-    return pack_masks(
-        [
-            split.right[i, : n_categories[split.slots[i]]]
-            for split in group
-            if split.right is not None
-            for i in np.flatnonzero(split.bins == BY_SET)
-        ]
     )
 
 

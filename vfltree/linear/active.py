@@ -12,6 +12,7 @@ from vflparty.party import Round
 
 from ..rows import rows_digest
 from .arithmetic import Arithmetic, make_arithmetic
+from .batches import SMALL_BATCH, least_batch
 from .columns import FixedColumns
 from .early_stopping import Patience
 from .exact.active import ExactLead
@@ -33,7 +34,6 @@ from .rows.active import RowsLead
 from .scores.active import ScoresLead
 from .settings import LinearSettings
 from .shared import SharedSettings
-from .steps import SMALL_BATCH, least_batch
 
 
 class LinearActiveParty(Leader):

@@ -9,6 +9,7 @@ import numpy as np
 
 from vflparty import Message, RemoteProtocolError, RowsDisagreeError, codec
 
+from ..growing.checks import check_table
 from ..growing.follower import OpenRound, TreeFollower
 from ..growing.models import decode_categories, record_table
 from ..growing.numbering import MAX_DEPTH, MAX_TREES, round_trees
@@ -35,7 +36,6 @@ from .messages import (
     SumChildren,
     TrainingEnded,
 )
-from .taking_up import check_records
 
 
 class PassiveParty(TreeFollower):
@@ -70,7 +70,9 @@ class PassiveParty(TreeFollower):
         kept = None
         if party._checkpoint is not None:
             n_features = party._features.shape[1]
-            kept = party._checkpoint.read(Records, lambda records: check_records(records, n_features))
+            kept = party._checkpoint.read(
+                Records, lambda records: check_table(record_table(records), n_features)
+            )
         if kept is not None:
             training, records, n_rounds, party._seed = kept
             party._kept, party.records = (training, n_rounds), record_table(records)

@@ -1,13 +1,13 @@
-"""Whether what a checkpoint holds can be gone on from: a false file is refused when it is read, and never trains."""
+"""Whether the active party can go on from what its checkpoint holds: a false file is refused when it is read."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ..growing.checks import check_halves, check_table
-from ..growing.models import decode_result, record_table
+from ..growing.checks import check_halves
+from ..growing.models import decode_result
 from .evaluation import History
-from .messages import Records, TrainingState
+from .messages import TrainingState
 from .settings import BoostSettings
 
 
@@ -39,11 +39,6 @@ def check_state(
     if private.shape != due_targets or not np.isin(private, np.arange(settings.n_classes)).all():
         raise ValueError(f"private labels of shape {private.shape} are none of {settings.n_classes} classes")
     _check_history(state.history)
-
-
-def check_records(records: Records, n_features: int) -> None:
-    """ValueError unless these are splits of a party's own columns."""
-    check_table(record_table(records), n_features)
 
 
 def _check_history(text: str) -> None:
