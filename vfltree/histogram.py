@@ -64,68 +64,6 @@ def build_histograms(
     return sums
 
 
-def build_histogram(
-    binned: NDArray[np.uint8] | NDArray[np.uint16],
-    rows: Ints,
-    g: Ints,
-    h: Ints,
-    n_bins: int,
-    n_jobs: int | None = None,
-) -> Ints:
-    """`build_histograms` for a single node: shape (n_features, n_bins, 2 * n_outputs)."""
-    return build_histograms(binned, rows, np.array([0, len(rows)]), g, h, n_bins, n_jobs)[0]
-
-
-def node_totals(rows: Ints, indptr: Ints, g: Ints, h: Ints) -> tuple[Ints, Ints]:
-    """Sums of g and of h per node, each int64 (n_nodes, n_outputs)."""
-    values = _gathered(g, h, np.asarray(rows, dtype=np.int64))
-    running = np.zeros((len(values) + 1, values.shape[1]), dtype=np.int64)
-    np.cumsum(values, axis=0, out=running[1:])
-    sums = running[indptr[1:]] - running[indptr[:-1]]
-    n_outputs = values.shape[1] // 2
-    return sums[:, :n_outputs], sums[:, n_outputs:]
-
-
-def sibling_histograms(parents: Ints, children: Ints) -> Ints:
-    """The other child's histograms, parent minus child: exact, since all sums are integers."""
-    if parents.shape != children.shape:
-        raise ValueError(f"parents have shape {parents.shape}, children {children.shape}")
-    return parents - children
-
-
-def smaller_children(indptr: Ints) -> Ints:
-    """For children stored as left, right, left, right, ...: index of the one with fewer rows, left if equal.
-
-    Parameters
-    ----------
-    indptr : ndarray of int64, shape (2 * n_splits + 1,)
-
-    Returns
-    -------
-    ndarray of int64, shape (n_splits,)
-    """
-    sizes = np.diff(indptr).reshape(-1, 2)
-    return 2 * np.arange(len(sizes)) + (sizes[:, 1] < sizes[:, 0])
-
-
-def partition_rows(rows: Ints, indptr: Ints, goes_left: NDArray[np.bool_]) -> tuple[Ints, Ints]:
-    """Regroup rows after every node was split, keeping their order within a child.
-
-    Parameters
-    ----------
-    rows, indptr : grouped rows of n_nodes nodes
-    goes_left : ndarray of bool, shape (indptr[-1],)
-        One answer per entry of `rows`.
-
-    Returns
-    -------
-    rows, indptr : grouped rows of 2 * n_nodes children: left of node 0, right of node 0, left of node 1, ...
-    """
-    child = 2 * np.repeat(np.arange(len(indptr) - 1), np.diff(indptr)) + ~goes_left
-    sizes = np.bincount(child, minlength=2 * (len(indptr) - 1))
-    return rows[np.argsort(child, kind="stable")], np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
-
-
 def _gathered(g: Ints, h: Ints, rows: Ints) -> Ints:
     """g and h of the rows side by side, int64 (len(rows), 2 * n_outputs), to be read straight on."""
     g, h = (x.reshape(len(x), -1) for x in (g, h))

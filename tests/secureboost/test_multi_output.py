@@ -14,13 +14,14 @@ import xgboost as xgb
 from tests.secureboost.small import CONST4, WEAK, XA4, Y4, blocks, some_data, thirds
 from tests.secureboost.test_categories import PARTIES, some_frame
 from tests.secureboost.test_xgboost_parity import CutClassifier, CutRegressor, as_singles, whole_table
+from tests.tree.pooled import node_totals
 from tests.tree.xgboost_judge import tree_differences
 from vflparty import RemoteProtocolError
 from vfltree import SecureBoostClassifier, SecureBoostRegressor
 from vfltree.binning import BinMapper
 from vfltree.category_splits import CategoryRules, best_mixed_splits
 from vfltree.growing.models import result_trees
-from vfltree.histogram import build_histograms, node_totals
+from vfltree.histogram import build_histograms
 from vfltree.losses import PerTarget, PseudoHuber, SquaredError
 from vfltree.multi_output import Outputs, best_multi_output_splits
 from vfltree.saving import load

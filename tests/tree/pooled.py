@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -9,13 +10,7 @@ import numpy as np
 
 from vfltree.binning import BinMapper
 from vfltree.category_splits import CategoryRules, best_mixed_splits
-from vfltree.histogram import (
-    build_histograms,
-    node_totals,
-    partition_rows,
-    sibling_histograms,
-    smaller_children,
-)
+from vfltree.histogram import build_histograms
 from vfltree.losses import Loss, Quantized, quantize
 from vfltree.splitting import SplitRules, choose, leaf_values
 from vfltree.tree import RecordTable, Tree, TreeBuilder, record_id
@@ -40,6 +35,21 @@ class Model:
     table: RecordTable
     base: np.ndarray
     raw: np.ndarray
+
+
+def node_totals(rows, indptr, g, h):
+    """Sums of g and of h per node, each int64 (n_nodes, n_outputs). rows, indptr : as in `build_histograms`."""
+    return tuple(
+        np.stack([x[rows[start:stop]].sum(axis=0) for start, stop in itertools.pairwise(indptr)])
+        for x in (g, h)
+    )
+
+
+def partition_rows(rows, indptr, goes_left):
+    """Rows grouped by children: left of node 0, right of node 0, left of node 1, ... and where these groups begin."""
+    child = 2 * np.repeat(np.arange(len(indptr) - 1), np.diff(indptr)) + ~goes_left
+    sizes = np.bincount(child, minlength=2 * (len(indptr) - 1))
+    return rows[np.argsort(child, kind="stable")], np.concatenate([[0], np.cumsum(sizes)])
 
 
 def grow(binned, mapper, q: Quantized, k: int, number: int, settings: Settings, records, dtype):
@@ -94,15 +104,18 @@ def grow(binned, mapper, q: Quantized, k: int, number: int, settings: Settings, 
             np.concatenate(left_of),
         )
         nodes = children
-        small = smaller_children(indptr)
+        sizes = np.diff(indptr).reshape(-1, 2)
+        small = 2 * np.arange(len(sizes)) + (
+            sizes[:, 1] < sizes[:, 0]
+        )  # of every pair, the left one of equals
         some = np.concatenate([rows[indptr[c] : indptr[c + 1]] for c in small])
-        sizes = np.diff(indptr)[small]
+        sizes = sizes.ravel()[small]
         part = build_histograms(
             binned, some, np.concatenate([[0], np.cumsum(sizes)]), g, h, mapper.n_bins, settings.n_jobs
         )
         hist = np.empty((len(nodes), *part.shape[1:]), dtype=np.int64)
         hist[small] = part
-        hist[small ^ 1] = sibling_histograms(parents, part)
+        hist[small ^ 1] = parents - part
     return builder.freeze(), leaf
 
 

@@ -5,15 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.tree.pooled import node_totals, partition_rows
 from vfltree import histogram
-from vfltree.histogram import (
-    build_histogram,
-    build_histograms,
-    node_totals,
-    partition_rows,
-    sibling_histograms,
-    smaller_children,
-)
+from vfltree.histogram import build_histograms
 
 
 def random_nodes(seed, n_rows=40, n_features=3, n_bins=5, n_outputs=1, n_nodes=3, dtype=np.uint8):
@@ -71,13 +65,15 @@ def test_a_parent_minus_one_child_is_the_other():
     parents = build_histograms(binned, rows, indptr, g, h, 5)
     child_rows, child_indptr = partition_rows(rows, indptr, goes_left)
     children = build_histograms(binned, child_rows, child_indptr, g, h, 5)
-    assert (sibling_histograms(parents, children[0::2]) == children[1::2]).all()
+    assert (parents - children[0::2] == children[1::2]).all()
 
 
-def test_one_node_is_the_first_of_many():
-    binned, rows, _, g, h = random_nodes(4)
-    one = build_histogram(binned, rows, g[:, 0], h[:, 0], 5)
-    assert (one == build_histograms(binned, rows, np.array([0, len(rows)]), g, h, 5)[0]).all()
+def test_a_node_alone_has_the_sums_it_has_among_others():
+    binned, rows, indptr, g, h = random_nodes(4)
+    many = build_histograms(binned, rows, indptr, g, h, 5)
+    last = rows[indptr[-2] :]
+    one = build_histograms(binned, last, np.array([0, len(last)]), g[:, 0], h[:, 0], 5)
+    assert (one[0] == many[-1]).all()
 
 
 def test_every_feature_of_a_node_sums_to_its_totals():
@@ -86,18 +82,6 @@ def test_every_feature_of_a_node_sums_to_its_totals():
     total_g, total_h = node_totals(rows, indptr, g, h)
     assert (sums[..., :2] == total_g[:, None]).all()
     assert (sums[..., 2:] == total_h[:, None]).all()
-
-
-def test_children_keep_the_order_of_their_rows():
-    rows, indptr = partition_rows(
-        np.array([5, 1, 4, 2, 3]), np.array([0, 3, 3, 5]), np.array([True, False, True, False, False])
-    )
-    assert rows.tolist() == [5, 4, 1, 2, 3]
-    assert indptr.tolist() == [0, 2, 3, 3, 3, 3, 5]
-
-
-def test_the_smaller_child_is_the_left_one_of_equals():
-    assert smaller_children(np.array([0, 2, 4, 9, 10, 10, 13])).tolist() == [0, 3, 4]
 
 
 def test_no_node_no_row_and_no_feature_are_possible():
@@ -111,17 +95,18 @@ def test_no_node_no_row_and_no_feature_are_possible():
 def test_a_row_that_is_not_there_is_refused(row):
     binned, _, _, g, h = random_nodes(7)
     with pytest.raises((ValueError, IndexError), match=r"row|out of bounds"):
-        build_histogram(binned, np.array([0, row]), g, h, 5)
+        build_histograms(binned, np.array([0, row]), np.array([0, 2]), g, h, 5)
 
 
 def test_a_bin_that_is_not_there_is_refused():
     binned, rows, _, g, h = random_nodes(8)
     with pytest.raises(ValueError, match="n_bins is 3"):
-        build_histogram(binned, rows, g, h, 3)
+        build_histograms(binned, rows, np.array([0, len(rows)]), g, h, 3)
 
 
 def test_largest_sums_do_not_overflow():
     n_rows = 2**11
     g = np.full(n_rows, -(2**50), dtype=np.int64)
-    sums = build_histogram(np.zeros((n_rows, 1), np.uint8), np.arange(n_rows), g, -g, 1)
-    assert sums[0, 0].tolist() == [-(2**61), 2**61]
+    binned = np.zeros((n_rows, 1), np.uint8)
+    sums = build_histograms(binned, np.arange(n_rows), np.array([0, n_rows]), g, -g, 1)
+    assert sums[0, 0, 0].tolist() == [-(2**61), 2**61]
