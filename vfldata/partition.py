@@ -54,7 +54,7 @@ def columns_by_party(
     if partition is None:
         half = n_features // 2
         return {ACTIVE: np.arange(half), PASSIVE: np.arange(half, n_features)}
-    _check_parties(partition)
+    check_parties(partition)
     resolver = _Resolver(n_features, names)
     columns = {party: resolver.positions(f"party {party!r}", wanted) for party, wanted in partition.items()}
     _check_each_column_has_one_owner(columns, resolver)
@@ -172,7 +172,8 @@ def _n_features(n_features: int | None, feature_names: Sequence[Any] | None) -> 
     return int(n_features)
 
 
-def _check_parties(partition: Any) -> None:
+def check_parties(partition: Any) -> None:
+    """A dict of two or more parties with names."""
     if not isinstance(partition, Mapping):
         raise TypeError(f"partition is a dict from party name to columns, got {type(partition).__name__}")
     for party in partition:
