@@ -27,11 +27,17 @@ def need_file(names: Sequence[str], data_home: Folder, what: str, where_from: st
     """As `find_file`; FileNotFoundError says what is missing, where to get it and where to put it."""
     path = find_file(names, data_home)
     if path is None:
-        raise FileNotFoundError(
-            f"{what} was not found: {where_looked(data_home)}. Get it from {where_from}, put it into a folder of your "
-            f"choice as {names[0]}, and set {DATA_HOME} to that folder"
-        )
+        raise FileNotFoundError(missing(what, data_home, f"Get it from {where_from}", names[0]))
     return path
+
+
+def missing(what: str, data_home: Folder, get_it: str, put_it: str) -> str:
+    """For an error message: what was not found, how to get it and where to put it. A folder ends in a slash."""
+    into = f"put them into {put_it}" if put_it.endswith("/") else f"put it as {put_it}"
+    return (
+        f"{what} was not found: {where_looked(data_home)}. {get_it}, {into} in a folder of your choice, "
+        f"and set {DATA_HOME} to that folder"
+    )
 
 
 def where_looked(data_home: Folder) -> str:
