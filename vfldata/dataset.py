@@ -175,6 +175,16 @@ def split_rows(n_samples: int, n_test: int, seed: int) -> tuple[np.ndarray, np.n
     return np.sort(order[n_test:]), np.sort(order[:n_test])
 
 
+def stratified_rows(labels: Any, n_test: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """As `split_rows`, with every class in both parts in proportion; a class needs two members for that."""
+    from sklearn.model_selection import train_test_split
+
+    train, test = train_test_split(
+        np.arange(len(labels)), test_size=n_test, stratify=labels, random_state=seed
+    )
+    return np.sort(train), np.sort(test)
+
+
 def from_table(
     name: str,
     X: pd.DataFrame,
@@ -187,10 +197,14 @@ def from_table(
     class_names: tuple[str, ...],
     one_hot_groups: tuple[tuple[str, ...], ...] = (),
     source: str,
+    stratified: bool = False,
 ) -> VerticalDataset:
     """Put the columns in party order, split the rows, and wrap both up."""
     X = X[[column for columns in partition.values() for column in columns]]
-    train, test = split_rows(len(X), n_test, random_state)
+    rows = (
+        stratified_rows(y, n_test, random_state) if stratified else split_rows(len(X), n_test, random_state)
+    )
+    train, test = rows
     return VerticalDataset(
         name,
         X.iloc[train],
