@@ -6,23 +6,39 @@ This package knows nothing of encryption, parties or models, and imports none of
 from vfldata.adult import load_adult
 from vfldata.breast_cancer import load_breast_cancer_vertical
 from vfldata.census_income import load_census_income
+from vfldata.cora import load_cora
 from vfldata.credit import load_credit
-from vfldata.dataset import VerticalDataset
+from vfldata.dataset import UNLABELLED, VerticalDataset
 from vfldata.diabetes import load_diabetes
 from vfldata.fate_examples import FATE_EXAMPLES, load_fate_example
+from vfldata.mnist import load_mnist
+from vfldata.news20 import load_news20
 from vfldata.nursery import load_nursery
 from vfldata.partition import column_positions, columns_by_party
+from vfldata.transforms import held_out, repartition, scaled_to_unit, standardised, with_partition
+from vfldata.vflair import VFLAIR, load_vflair
 
 __all__ = [
     "FATE_EXAMPLES",
+    "UNLABELLED",
+    "VFLAIR",
     "VerticalDataset",
     "column_positions",
     "columns_by_party",
+    "held_out",
     "load_adult",
     "load_breast_cancer_vertical",
     "load_census_income",
+    "load_cora",
     "load_credit",
     "load_diabetes",
     "load_fate_example",
+    "load_mnist",
+    "load_news20",
     "load_nursery",
+    "load_vflair",
+    "repartition",
+    "scaled_to_unit",
+    "standardised",
+    "with_partition",
 ]

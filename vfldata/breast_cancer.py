@@ -12,12 +12,12 @@ from vfldata.dataset import VerticalDataset, from_table
 N_TEST = 143  # a quarter, as scikit-learn's train_test_split takes by default
 
 
-def load_breast_cancer_vertical(*, random_state: int = 0) -> VerticalDataset:
+def load_breast_cancer_vertical(*, n_test: int = N_TEST, random_state: int = 0) -> VerticalDataset:
     """Breast cancer for two parties: a hospital with diagnoses and ten columns, a laboratory with twenty.
 
     Active "hospital": the ten "worst" columns and the label. Passive "laboratory": the ten "mean" and ten
-    "error" columns. Label 0 is malignant (212 rows), 1 benign (357), as in scikit-learn. 426 training and 143
-    test rows, drawn at random with `random_state`. Sample IDs are the row numbers.
+    "error" columns. Label 0 is malignant (212 rows), 1 benign (357), as in scikit-learn. 426 training and 143 test
+    rows (`n_test`), drawn at random with `random_state`. Sample IDs are the row numbers.
     """
     bunch = load_breast_cancer(as_frame=True)
     names = list(bunch.data.columns)
@@ -26,7 +26,7 @@ def load_breast_cancer_vertical(*, random_state: int = 0) -> VerticalDataset:
         bunch.data.astype("float64"),
         pd.Series(bunch.target, dtype="int64", name="benign"),
         {"hospital": names[20:], "laboratory": names[:20]},
-        n_test=N_TEST,
+        n_test=n_test,
         random_state=random_state,
         task="binary",
         class_names=tuple(str(name) for name in bunch.target_names),

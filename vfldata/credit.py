@@ -5,11 +5,11 @@ repayment states, six bills and six payments.
 The file is not ours to ship. It is read from a folder of yours, or fetched once from OpenML by scikit-learn.
 """
 
-import warnings
 from pathlib import Path
 
 import pandas as pd
 
+from vfldata import openml
 from vfldata.dataset import VerticalDataset, from_table
 from vfldata.home import DATA_HOME, Folder, find_file, where_looked
 
@@ -31,12 +31,15 @@ FILES = (
 OPENML_ID = 42477  # "default-of-credit-card-clients", version 1: columns x1..x23 in the order above, label y
 
 
-def load_credit(*, data_home: Folder = None, download: bool = True, random_state: int = 0) -> VerticalDataset:
+def load_credit(
+    *, stratified: bool = False, data_home: Folder = None, download: bool = True, random_state: int = 0
+) -> VerticalDataset:
     """Credit card clients for two parties: a bank, and a payment company that sees bills and payments.
 
     Active "bank": LIMIT_BAL, SEX, EDUCATION, MARRIAGE, AGE, PAY_0, PAY_2..PAY_6 and the label (1: 6,636
     clients who do not pay next month). Passive "payments": BILL_AMT1..6, PAY_AMT1..6. 24,000 training and
-    6,000 test rows, drawn at random with `random_state`. Sample IDs are the client numbers 1..30,000.
+    6,000 test rows, drawn at random with `random_state`; `stratified`: with the same share of defaults.
+    Sample IDs are the client numbers 1..30,000.
 
     Looks for the file in `data_home`, or else in the folder that the environment variable VFL_DATA_HOME
     names; if it is not there, asks scikit-learn to fetch it from OpenML (which keeps a copy) unless
@@ -63,6 +66,7 @@ def load_credit(*, data_home: Folder = None, download: bool = True, random_state
         table[LABEL].astype("int64").rename("default"),
         PARTITION,
         n_test=N_TEST,
+        stratified=stratified,
         random_state=random_state,
         task="binary",
         class_names=("pays", "defaults"),
@@ -79,18 +83,7 @@ def _read(path: Path) -> pd.DataFrame:
 
 
 def _fetch(data_home: Folder) -> pd.DataFrame:
-    from sklearn.datasets import fetch_openml
-
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # retries; what matters is said below
-            bunch = fetch_openml(data_id=OPENML_ID, as_frame=True, parser="auto", n_retries=1)
-    except (
-        Exception
-    ) as error:  # no network, a proxy, a moved service, a damaged copy: the way out is the same
-        raise FileNotFoundError(
-            f"{_what_to_do(data_home)} (OpenML: {type(error).__name__}: {error})"
-        ) from error
+    bunch = openml.fetch(OPENML_ID, _what_to_do(data_home))
     if bunch.data.shape[1] != len(FEATURES):
         raise ValueError(
             f"OpenML data set {OPENML_ID} has {bunch.data.shape[1]} feature columns, expected {len(FEATURES)}"

@@ -50,7 +50,9 @@ PARTITION = {  # whose attributes; the first party also has the class
 N_TEST = 2592  # a fifth: 10,368 + 2,592 rows, as in the papers
 
 
-def load_nursery(*, one_hot: OneHot | None = "full", random_state: int = 0) -> VerticalDataset:
+def load_nursery(
+    *, one_hot: OneHot | None = "full", stratified: bool = False, random_state: int = 0
+) -> VerticalDataset:
     """Nursery for two parties: a school that ranks applications, a town that knows how the families live.
 
     Active "school": parents, has_nurs, form, children, and the class. Passive "town": housing, finance,
@@ -64,6 +66,8 @@ def load_nursery(*, one_hot: OneHot | None = "full", random_state: int = 0) -> V
         "full", for trees: one column of 0.0 and 1.0 per value, 16 + 11 columns named like ``"form=foster"``.
         "drop_first", for linear models and networks: without the first value of each attribute, 12 + 7
         columns. None: the eight text columns as they stand in the file.
+    stratified : bool
+        Every class in proportion in both parts.
     random_state : int
     """
     check_one_hot(one_hot)
@@ -76,6 +80,7 @@ def load_nursery(*, one_hot: OneHot | None = "full", random_state: int = 0) -> V
         y,
         {party: [column for name in names for column in groups[name]] for party, names in PARTITION.items()},
         n_test=N_TEST,
+        stratified=stratified,
         random_state=random_state,
         task="multiclass",
         class_names=CLASSES,
