@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _num_samples, validate_data
 
 from vfldata import column_positions, columns_by_party
@@ -221,6 +222,15 @@ def check_targets(y: Any, n_rows: int, several: bool = False) -> np.ndarray:
     if pd.isna(y).any():
         raise ValueError(f"y contains {int(pd.isna(y).sum())} missing values (NaN)")
     return y
+
+
+def found_classes(y: np.ndarray) -> np.ndarray:
+    """The labels that y holds, sorted; ValueError where they are no classes, or fewer than two."""
+    check_classification_targets(y)
+    classes = np.unique(y)
+    if len(classes) < 2:
+        raise ValueError(f"y holds 1 class ({classes[0]}); two at least are needed")
+    return np.asarray(classes)
 
 
 def finite_targets(y: np.ndarray) -> np.ndarray:

@@ -69,7 +69,12 @@ class FederatedTrees(SavedByParty, Inspected, PartitionedEstimator):
         if n_rows == 0:
             raise ValueError("0 rows to train on")
         self.n_rows_ = n_rows
-        return blocks, check_targets(y, n_rows, self._several_targets)
+        y = check_targets(y, n_rows, self._several_targets)
+        self._see_labels(y)
+        return blocks, y
+
+    def _see_labels(self, y: np.ndarray) -> None:
+        """All of them, those of rows of weight 0 too: a classifier notes which classes there are."""
 
     def _joined(self, X: Any, y: Any, sample_weight: Any, ids: Any) -> tuple[Any, Any, Any]:
         """The rows that all parties have, where explicit IDs say which they are."""

@@ -108,7 +108,7 @@ class TestParameters:
             ({"max_samples": 0.5, "bootstrap": False}, "needs bootstrap=True"),
             ({"oob_score": True, "bootstrap": False}, "needs bootstrap=True"),
             ({"class_weight": "heavy"}, "class_weight must be a dict or one of"),
-            ({"class_weight": {0: 0.0}}, "greater than 0"),
+            ({"class_weight": {0: -1.0}}, "0 or more"),
             ({"key_bits": 1024}, "key_bits must be one of"),
             ({"min_rows_per_sum": 0}, "min_rows_per_sum"),
             ({"network": "carrier pigeon"}, "network"),

@@ -69,6 +69,48 @@ class TestTraining:
         assert model.n_rows_ == len(common)
         assert (model.predict_proba(rows) == by_hand.predict_proba(rows)).all()
 
+    def test_evaluation_sets_are_matched_by_ids_and_by_an_index(self):
+        X, y, ids, (whole, labels, _, _) = joined_by_hand()
+        rows = {"bank": whole[:, :2], "shop": whole[:, 2:]}
+        names, other = np.arange(len(labels)), np.random.default_rng(1).permutation(len(labels))
+        shuffled = {"bank": rows["bank"], "shop": rows["shop"][other]}
+        frames = {
+            "bank": pd.DataFrame(rows["bank"], index=names),
+            "shop": pd.DataFrame(shuffled["shop"], index=names[other]),
+        }
+        given = {"bank": names, "shop": names[other]}
+
+        def losses(eval_set, ids_eval_set=None):
+            with pytest.warns(RowsLeftOutWarning):
+                model = SecureBoostClassifier(3, encryption="none").fit(
+                    X, y, ids=ids, eval_set=eval_set, ids_eval_set=ids_eval_set
+                )
+            return [of_set["logloss"] for of_set in model.evals_result_.values()]
+
+        (right,) = losses((rows, labels))
+        assert losses((shuffled, labels)) != [right]
+        assert losses((shuffled, labels), given) == [right]
+        assert losses((shuffled, labels), list(given.values())) == [right]
+        assert losses([(frames, labels), (shuffled, labels)], [None, given]) == [right, right]
+
+    @pytest.mark.parametrize(
+        ("eval_set", "ids", "message"),
+        [
+            (None, [SAME], "ids_eval_set needs eval_set"),
+            ([(blocks(XA4, CONST4), Y4)], SAME, "holds 2 sets, eval_set has 1"),
+            ([(blocks(XA4, CONST4), Y4)], {"a": [1], "b": [1]}, "holds a dict"),
+            (
+                [(blocks(XA4, CONST4), Y4)],
+                [[[1, 2, 3, 4], [1, 2, 3, 9]]],
+                "eval_set 0: .*'b' lacks 1 of the 4",
+            ),
+            ([(blocks(XA4, CONST4), Y4)], [[[1, 2, 3], [1, 2, 3, 4]]], "eval_set 0: .*3 row IDs for 4 rows"),
+        ],
+    )
+    def test_ids_of_evaluation_sets_that_cannot_be_are_refused(self, eval_set, ids, message):
+        with pytest.raises(ValueError, match=message):
+            boost1().fit(blocks(XA4, CONST4), Y4, eval_set=eval_set, ids_eval_set=ids)
+
     def test_the_same_ids_in_any_order_warn_about_nothing(self):
         with warnings.catch_warnings():
             warnings.simplefilter("error", RowsLeftOutWarning)

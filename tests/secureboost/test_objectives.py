@@ -251,6 +251,7 @@ def test_a_class_of_weight_0_does_not_enter():
     X, y = some_data("five")
     weights = {4: 0.0}
     model = SecureBoostClassifier(2, max_depth=3, encryption="none", class_weight=weights).fit(X, y)
-    same = SecureBoostClassifier(2, max_depth=3, encryption="none").fit(X[y < 4], y[y < 4])
-    assert model.classes_.tolist() == [0, 1, 2, 3]
-    assert model._active_model == same._active_model
+    judge = SecureBoostClassifier(2, max_depth=3, encryption="none").fit(X, y, (y < 4).astype(float))
+    assert model.classes_.tolist() == [0, 1, 2, 3, 4]
+    assert model._active_model == judge._active_model
+    assert model.n_rows_ == len(y) and (model.predict(X) < 4).all()

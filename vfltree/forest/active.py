@@ -52,7 +52,7 @@ class ForestActive(TreeLeader):
     passive_parties : names, in the order in which ties are decided.
     settings : see `ForestSettings`.
     weights : float64 (n_rows,), positive; None: all one.
-    class_weights : float64 (n_classes,), positive; None: all one.
+    class_weights : float64 (n_classes,), positive where a class has rows; None: all one.
     ids : identifiers of the rows in order; None: rows are rows.
     cuts : bin borders per feature to use in place of quantiles.
     random_seed : of draws; None draws it from the system. It never reaches the cipher.

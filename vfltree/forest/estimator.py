@@ -9,18 +9,16 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin, clone
 from sklearn.metrics import accuracy_score, r2_score
-from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
 
 from vflcrypto import kernels
 from vflparty import codec
 
-from ..base import check_targets, finite_targets, party_seeds
+from ..base import check_targets, finite_targets, found_classes, party_seeds
 from ..bin_groups import MIN_ROWS
 from ..blocks import Block
 from ..federated import FederatedTrees
 from ..growing.numbering import MAX_DEPTH
-from ..weights import weighted_rows
+from ..weights import checked_weights, class_factors, weighted_rows
 from .active import ForestActive, row_values
 from .cost import estimate
 from .files import FILE_KIND
@@ -112,6 +110,10 @@ class _SecureForest(FederatedTrees):
         """What sums of each class are multiplied by, float64 (n_classes,); empty for all one."""
         return np.zeros(0)
 
+    def _entering_weights(self, y: np.ndarray, sample_weight: Any) -> np.ndarray | None:
+        """Weights of rows, 0 where a row does not enter."""
+        return checked_weights(sample_weight, len(y))
+
     def _fit(self, X: Any, y: Any, sample_weight: Any, ids: Any) -> Any:
         """Check, seat, train, gather."""
         self._settings(1)  # parameters first: the cheapest check
@@ -120,9 +122,9 @@ class _SecureForest(FederatedTrees):
         X, y, sample_weight = self._joined(X, y, sample_weight, ids)
         blocks, y = self._begin_fit(X, y)
         n_rows = len(y)
+        sample_weight = self._entering_weights(y, sample_weight)
+        used = np.ones(n_rows, dtype=bool) if sample_weight is None else sample_weight > 0
         blocks, y, weights = weighted_rows(blocks, y, sample_weight)
-        given = np.asarray(1.0 if sample_weight is None else sample_weight, dtype=np.float64)
-        used = np.broadcast_to(given > 0, (n_rows,))
         targets, settings = self._encode(y)
         settings.n_draws(len(y))
         self._warn_of_keys(settings)
@@ -143,8 +145,9 @@ class _SecureForest(FederatedTrees):
         probe = clone(self)
         probe._settings(1)
         blocks, y = probe._training_blocks(X, y)
-        n_rows = next(iter(blocks.values())).n_rows
-        blocks, y, weights = weighted_rows(blocks, check_targets(y, n_rows), sample_weight)
+        y = check_targets(y, next(iter(blocks.values())).n_rows)
+        probe._see_labels(y)
+        blocks, y, weights = weighted_rows(blocks, y, probe._entering_weights(y, sample_weight))
         active, *passive = blocks.values()
         targets, settings = probe._encode(y)
         layout = row_values(settings, targets, weights).layout
@@ -233,8 +236,8 @@ class SecureForestClassifier(ClassifierMixin, _SecureForest):
     min_samples_split, min_samples_leaf : count a row as often as its tree drew it.
     max_features : drawn anew at every node over the features of all parties, by number and not by name.
     oob_score : True or a function; rows that a tree did not draw then travel down with it (see `vfltree.forest`).
-    class_weight : dict label -> factor > 0, "balanced" or "balanced_subsample". Applied to opened sums by the active
-        party: nothing of it leaves, and draws do not depend on it.
+    class_weight : dict label -> factor, "balanced" or "balanced_subsample". Applied to opened sums by the active
+        party: nothing of it leaves, and draws do not depend on it; but rows of a class of weight 0 do not enter.
     max_bin : bins per feature (quantiles), for missing values one more.
     min_rows_per_sum : policy of every passive party: it merges bins until each sum it sends, and each that follows for
         a sibling, is over no row or at least so many distinct ones; 1 sends sums of any rows.
@@ -318,22 +321,28 @@ class SecureForestClassifier(ClassifierMixin, _SecureForest):
             raise TypeError(f"class_weight must be a dict, a string or None, got {self.class_weight!r}")
         return super()._settings(n_classes)
 
+    def _see_labels(self, y: np.ndarray) -> None:
+        self.classes_ = found_classes(y)
+
     def _encode(self, y: np.ndarray) -> tuple[np.ndarray, ForestSettings]:
-        check_classification_targets(y)
-        self.classes_, numbers = np.unique(y, return_inverse=True)
-        n_classes = len(self.classes_)
-        if n_classes < 2:
-            raise ValueError(f"y holds 1 class ({self.classes_[0]}); two at least are needed")
-        return numbers.astype(np.float64), self._settings(n_classes)
+        return np.searchsorted(self.classes_, y).astype(np.float64), self._settings(len(self.classes_))
+
+    def _entering_weights(self, y: np.ndarray, sample_weight: Any) -> np.ndarray | None:
+        """Those of classes multiply sums later; but what weighs nothing does not enter."""
+        weights = super()._entering_weights(y, sample_weight)
+        if not isinstance(self.class_weight, Mapping):
+            return weights
+        enters = class_factors(self.class_weight, self.classes_, y)[np.searchsorted(self.classes_, y)] > 0
+        if not enters.any():
+            raise ValueError("every class weight is 0")
+        if enters.all():
+            return weights
+        return enters.astype(np.float64) if weights is None else weights * enters
 
     def _factors_of_classes(self, y: np.ndarray) -> np.ndarray:
         if self.class_weight is None or self.class_weight == "balanced_subsample":
             return np.zeros(0)
-        given = self.class_weight if isinstance(self.class_weight, str) else dict(self.class_weight)
-        factors = np.asarray(compute_class_weight(given, classes=self.classes_, y=y), dtype=np.float64)
-        if not ((factors > 0) & np.isfinite(factors)).all():
-            raise ValueError(f"class_weight must be greater than 0 and finite, got {self.class_weight}")
-        return factors
+        return class_factors(self.class_weight, self.classes_, y)
 
     def _keep_out_of_bag(self, values: np.ndarray, used: np.ndarray, y: np.ndarray) -> None:
         self.oob_decision_function_ = values

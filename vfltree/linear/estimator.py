@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from vflcrypto import kernels
 from vflcrypto.callers import outside_level
@@ -26,6 +26,7 @@ from ..parameters import check_flag
 from ..progress import ProgressBar
 from ..saving import SavedByParty
 from ..seating import check_seating, costs_of, warn_of_keys
+from ..weights import checked_weights, entering_rows
 from .active import LinearActiveParty, check_batches, check_exchange
 from .arithmetic import COUNTERS
 from .features import encode_features
@@ -95,8 +96,8 @@ class SecureLinear(SavedByParty, VerticallyTransformed):
             raise ValueError("0 rows to train on")
         check_finite(blocks)
         y = check_targets(y, n_rows)
-        weights = None if sample_weight is None else _checked_weights(sample_weight, n_rows)
-        targets, weights = self._encode(y, weights)
+        targets, weights = self._encode(y, checked_weights(sample_weight, n_rows))
+        blocks, targets, weights = entering_rows(blocks, targets, weights, "class")
         settings = self._settings(**self._family())
         check_batches(settings, {block.party: block.n_features for block in blocks.values()})
         for block in blocks.values():
@@ -360,15 +361,6 @@ def check_finite(blocks: Mapping[str, Block]) -> None:
             f"party {block.party!r}: column {name!r} and maybe others contain NaN or infinity ({int(bad.sum())} "
             "values): impute them first, with a vertical_transformer, say"
         )
-
-
-def _checked_weights(sample_weight: Any, n_rows: int) -> np.ndarray:
-    weights = _check_sample_weight(
-        sample_weight, np.empty((n_rows, 1)), dtype=np.float64, ensure_non_negative=True
-    )
-    if not (weights > 0).any():
-        raise ValueError("every sample weight is 0")
-    return np.asarray(weights)
 
 
 def _starting_points(

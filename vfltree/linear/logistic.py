@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
 
+from ..base import found_classes
+from ..weights import class_factors
 from .estimator import SecureLinear
 from .families import FAMILIES
 from .penalties import inverse_penalty
@@ -126,13 +126,13 @@ class SecureLogisticRegression(ClassifierMixin, SecureLinear):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, ids: Any = None) -> SecureLogisticRegression:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, ids: Any = None) -> SecureLogisticRegression:
         """Train.
 
         X : DataFrame, array or SciPy matrix of all columns, or a dict party -> one of them. With DataFrames in a dict
             the index is the row ID: the parties' rows are matched by it.
         y : (n_rows,) labels of any kind scikit-learn accepts, in the order of the active party's rows.
-        sample_weight : (n_rows,), optional; known to the active party only.
+        sample_weight : (n_rows,), optional; known to the active party only. Rows of weight 0 do not enter.
         ids : dict party -> row IDs, where the parties hold rows in orders of their own.
         """
         return self._fit(X, y, sample_weight, ids)
@@ -150,22 +150,12 @@ class SecureLogisticRegression(ClassifierMixin, SecureLinear):
         }
 
     def _encode(self, y: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
-        check_classification_targets(y)
-        self.classes_, numbers = np.unique(y, return_inverse=True)
-        n_classes = len(self.classes_)
-        if n_classes < 2:
-            raise ValueError(f"y holds 1 class ({self.classes_[0]}); two at least are needed")
+        self.classes_ = found_classes(y)
+        numbers, n_classes = np.searchsorted(self.classes_, y), len(self.classes_)
         if self.class_weight is not None:
-            totals = np.bincount(numbers, weights)
-            if not (totals > 0).all():
-                raise ValueError(
-                    f"class {self.classes_[totals.argmin()]} has no weight: every class needs some"
-                )
-            factors = compute_class_weight(
-                self.class_weight, classes=self.classes_, y=y, sample_weight=weights
-            )[numbers]
-            if not ((factors >= 0) & np.isfinite(factors)).all():
-                raise ValueError(f"class_weight must be 0 or more and finite, got {self.class_weight}")
+            has_weight = np.ones(len(y), dtype=bool) if weights is None else weights > 0
+            given = None if weights is None else weights[has_weight]
+            factors = class_factors(self.class_weight, self.classes_, y[has_weight], given)[numbers]
             weights = factors if weights is None else weights * factors
         targets = (numbers[:, None] == np.arange(n_classes)).astype(np.float64)
         return (targets if n_classes > 2 else targets[:, 1:]), weights

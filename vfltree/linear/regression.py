@@ -18,7 +18,7 @@ from .penalties import mean_penalty, sum_penalty
 class _SecureRegression(RegressorMixin, SecureLinear):
     """One output; `fit` and what it checks of y."""
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, ids: Any = None) -> Any:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, ids: Any = None) -> Any:
         """Train; y : (n_rows,) finite numbers. See `SecureLogisticRegression.fit`."""
         return self._fit(X, y, sample_weight, ids)
 

@@ -8,11 +8,10 @@ from typing import Any, cast
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin, clone
-from sklearn.utils.multiclass import check_classification_targets
 
 from vflcrypto import kernels
 
-from ..base import check_targets, finite_targets
+from ..base import check_targets, finite_targets, found_classes
 from ..bin_groups import MIN_ROWS
 from ..callables import name_of
 from ..federated import FederatedTrees
@@ -142,16 +141,16 @@ class _SecureBoost(ExportedToXGBoost, FederatedTrees):
         """Targets in float64, and the settings of the objective."""
         raise NotImplementedError
 
-    def _fit(
-        self, X: Any, y: Any, sample_weight: Any, ids: Any, eval_set: Any, sample_weight_eval_set: Any
-    ) -> Any:
-        """Check, seat, train, gather."""
+    def _fit(self, X: Any, y: Any, sample_weight: Any, ids: Any, *evaluation: Any) -> Any:
+        """Check, seat, train, gather. evaluation : sets, their weights and their row IDs."""
         self._default_settings()  # parameters first: the cheapest check
-        fitting = Fitting(self, eval_set, sample_weight_eval_set)
+        fitting = Fitting(self, *evaluation)
         with fitting.keeping_past():
             X, y, sample_weight = self._joined(X, y, sample_weight, ids)
             blocks, y = self._begin_fit(X, y)
-            blocks, y, weights = weighted_rows(blocks, y, sample_weight, self.class_weight)
+            blocks, y, weights = weighted_rows(
+                blocks, y, sample_weight, self.class_weight, getattr(self, "classes_", None)
+            )
             targets, settings = self._encode(y)
             fitting.signs = signs_of_blocks(self, settings, blocks)
             fitting.prepare(settings)
@@ -174,7 +173,9 @@ class _SecureBoost(ExportedToXGBoost, FederatedTrees):
         probe._default_settings()
         blocks, y = probe._training_blocks(X, y)
         active, *passive = blocks.values()
-        _, settings = probe._encode(check_targets(y, active.n_rows, probe._several_targets))
+        y = check_targets(y, active.n_rows, probe._several_targets)
+        probe._see_labels(y)
+        _, settings = probe._encode(y)
         features = {block.party: block.values for block in passive}
         return estimate(settings, active.n_rows, features, active.n_features)
 
@@ -255,7 +256,7 @@ class SecureBoostClassifier(ClassifierMixin, StagedClassification, _SecureBoost)
 
     objective : None chooses "binary:logistic" or "multi:softprob" by the number of classes; either can be named. Or a
         function f(y, raw) -> (gradients, hessians) of class numbers and raw scores; see docs/training.md.
-    class_weight : dict label -> factor, or "balanced"; multiplies sample_weight.
+    class_weight : dict label -> factor, or "balanced"; multiplies sample_weight, and what weighs 0 does not enter.
     colsample_bytree, colsample_bylevel : shares of the features of all parties; a round's trees share the draw.
     sampling_method : "uniform" (with `subsample`), or "goss" as in LightGBM: the `top_rate` of rows with the largest
         gradients and, with more weight, `other_rate` of all rows from the rest. Shows which rows have large gradients.
@@ -320,6 +321,7 @@ class SecureBoostClassifier(ClassifierMixin, StagedClassification, _SecureBoost)
         ids: Any = None,
         eval_set: Any = None,
         sample_weight_eval_set: Any = None,
+        ids_eval_set: Any = None,
     ) -> SecureBoostClassifier:
         """Train.
 
@@ -332,19 +334,20 @@ class SecureBoostClassifier(ClassifierMixin, StagedClassification, _SecureBoost)
             `RowsLeftOutWarning` says how many others there are.
         eval_set : (X, y), or a list of such pairs, to evaluate after every round; every party is needed.
         sample_weight_eval_set : weights of each set, or a list of them.
+        ids_eval_set : row IDs per party as `ids`, or for a list of sets a list of them, None where a set has none; all
+            parties must have the active one's rows. DataFrames in a dict are matched by their index here too.
 
         Ctrl-C leaves the rounds that are finished, with a warning; KeyboardInterrupt is raised where there are none.
         """
-        return self._fit(X, y, sample_weight, ids, eval_set, sample_weight_eval_set)
+        return self._fit(X, y, sample_weight, ids, eval_set, sample_weight_eval_set, ids_eval_set)
+
+    def _see_labels(self, y: np.ndarray) -> None:
+        self.classes_ = found_classes(y)
 
     def _encode(self, y: np.ndarray) -> tuple[np.ndarray, BoostSettings]:
-        check_classification_targets(y)
-        self.classes_, numbers = np.unique(y, return_inverse=True)
         n_classes = len(self.classes_)
-        if n_classes < 2:
-            raise ValueError(f"y holds 1 class ({self.classes_[0]}); two at least are needed")
         default = "binary:logistic" if n_classes == 2 else "multi:softprob"
-        return numbers.astype(np.float64), self._settings(default, n_classes)
+        return np.searchsorted(self.classes_, y).astype(np.float64), self._settings(default, n_classes)
 
     def _evaluation_targets(self, y: np.ndarray) -> np.ndarray:
         unknown = sorted(set(np.unique(y).tolist()) - set(self.classes_.tolist()), key=str)
@@ -410,9 +413,10 @@ class SecureBoostRegressor(RegressorMixin, StagedPredictions, _SecureBoost):
         ids: Any = None,
         eval_set: Any = None,
         sample_weight_eval_set: Any = None,
+        ids_eval_set: Any = None,
     ) -> SecureBoostRegressor:
         """Train; y : (n_rows,) finite numbers, or (n_rows, n_targets). See `SecureBoostClassifier.fit`."""
-        return self._fit(X, y, sample_weight, ids, eval_set, sample_weight_eval_set)
+        return self._fit(X, y, sample_weight, ids, eval_set, sample_weight_eval_set, ids_eval_set)
 
     def _encode(self, y: np.ndarray) -> tuple[np.ndarray, BoostSettings]:
         targets = self._evaluation_targets(y)

@@ -16,16 +16,23 @@ from ..blocks import Block
 from ..callables import name_of
 from ..categories import Categories
 from ..growing.models import encode_categories
+from ..joining import join_prediction
 from .evaluation import DEFAULT_METRICS, function_metric, make_metrics
 from .messages import EvaluationRows, EvaluationSetup
 from .settings import BoostSettings
 
 
-def eval_pairs(eval_set: Any, sample_weight_eval_set: Any) -> list[tuple[Any, Any, Any]]:
-    """(X, y, weights or None) per set; eval_set is None, one pair (X, y) or a list of them."""
+def eval_pairs(
+    eval_set: Any, sample_weight_eval_set: Any, ids_eval_set: Any
+) -> list[tuple[Any, Any, Any, Any]]:
+    """(X, y, weights or None, ids or None) per set; eval_set is None, one pair (X, y) or a list of them."""
     if eval_set is None:
-        if sample_weight_eval_set is not None:
-            raise ValueError("sample_weight_eval_set needs eval_set")
+        for name, value in (
+            ("sample_weight_eval_set", sample_weight_eval_set),
+            ("ids_eval_set", ids_eval_set),
+        ):
+            if value is not None:
+                raise ValueError(f"{name} needs eval_set")
         return []
     if not isinstance(eval_set, Iterable):
         raise TypeError(f"eval_set must be a pair (X, y) or a list of pairs, got {type(eval_set).__name__}")
@@ -34,16 +41,21 @@ def eval_pairs(eval_set: Any, sample_weight_eval_set: Any) -> list[tuple[Any, An
     for i, pair in enumerate(pairs):
         if not isinstance(pair, tuple | list) or len(pair) != 2:
             raise ValueError(f"eval_set {i} must be a pair (X, y), got {type(pair).__name__}")
-    weights = sample_weight_eval_set
-    if weights is None:
-        weights = [None] * len(pairs)
-    elif single and not isinstance(weights, list | tuple):
-        weights = [weights]
-    if len(weights) != len(pairs):
-        raise ValueError(
-            f"sample_weight_eval_set holds weights of {len(weights)} sets, eval_set has {len(pairs)}"
-        )
-    return [(X, y, w) for (X, y), w in zip(pairs, weights, strict=True)]
+    one_array = single and not isinstance(sample_weight_eval_set, list | tuple)
+    weights = _per_set("sample_weight_eval_set", sample_weight_eval_set, len(pairs), alone=one_array)
+    ids = _per_set("ids_eval_set", ids_eval_set, len(pairs), alone=single)
+    return [(X, y, w, own) for (X, y), w, own in zip(pairs, weights, ids, strict=True)]
+
+
+def _per_set(name: str, values: Any, n_sets: int, *, alone: bool) -> list[Any]:
+    """One value per set. alone : it is the value of the only one."""
+    if values is None:
+        return [None] * n_sets
+    found = [values] if alone else values
+    if not isinstance(found, list | tuple) or len(found) != n_sets:
+        n = f"{len(found)} sets" if isinstance(found, list | tuple) else f"a {type(found).__name__}"
+        raise ValueError(f"{name} must be a list with one entry a set: it holds {n}, eval_set has {n_sets}")
+    return list(found)
 
 
 def metric_names(eval_metric: Any, settings: BoostSettings, network: str) -> tuple[str, ...]:
@@ -111,15 +123,18 @@ class EvaluationSets:
 
 
 def evaluation_blocks(
-    model: Any, i: int, X: Any, y: Any, encode: Callable[[np.ndarray], np.ndarray]
+    model: Any, i: int, X: Any, y: Any, ids: Any, encode: Callable[[np.ndarray], np.ndarray]
 ) -> tuple[dict[str, Block], np.ndarray]:
-    """Blocks of all parties and targets of set i, checked; encode : labels -> targets."""
+    """Blocks of all parties and targets of set i, checked.
+
+    ids : row IDs per party, as for prediction, or None.  encode : labels -> targets.
+    """
     if isinstance(X, Mapping):
         absent = [p for p in model.parties_[1:] if X.get(p) is None]
         if absent:
             raise ValueError(f"eval_set {i} has no rows of party {absent[0]!r}")
     try:
-        blocks = model._prediction_blocks(X)
+        blocks = model._prediction_blocks(X if ids is None else join_prediction(X, ids, model.parties_))
         n_rows = next(iter(blocks.values())).n_rows
         if not n_rows:
             raise ValueError("it has 0 rows")

@@ -36,9 +36,9 @@ CHECKPOINT_SUFFIX = ".checkpoint"
 class Fitting:
     """Made when `fit` begins; `estimator` is one of `SecureBoostClassifier` and `SecureBoostRegressor`."""
 
-    def __init__(self, estimator: Any, eval_set: Any, sample_weight_eval_set: Any) -> None:
+    def __init__(self, estimator: Any, eval_set: Any, sample_weight_eval_set: Any, ids_eval_set: Any) -> None:
         self._estimator: Any = estimator
-        self._pairs = eval_pairs(eval_set, sample_weight_eval_set)
+        self._pairs = eval_pairs(eval_set, sample_weight_eval_set, ids_eval_set)
         self._patience = 0
         if estimator.early_stopping_rounds is not None:
             check_range(
@@ -80,8 +80,8 @@ class Fitting:
         if self._pairs:
             encode = self._estimator._evaluation_targets
             sets = [
-                (*evaluation_blocks(self._estimator, i, X, y, encode), weights)
-                for i, (X, y, weights) in enumerate(self._pairs)
+                (*evaluation_blocks(self._estimator, i, X, y, ids, encode), weights)
+                for i, (X, y, weights, ids) in enumerate(self._pairs)
             ]
             self._sets = EvaluationSets(sets, metrics, self._patience)
 
