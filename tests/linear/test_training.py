@@ -108,6 +108,24 @@ def test_unscaled_columns_give_finite_numbers_and_maybe_a_warning():
         assert list(model.predict(X4)) == y4
 
 
+@pytest.mark.parametrize("optimizer", ["adam", "adagrad"])
+def test_steps_that_do_not_grow_with_the_columns_end_finite_with_a_warning(optimizer):
+    X4, y4 = {"a": [[1e4], [2e4], [3e4], [4e4]], "b": [[5.0]] * 4}, [0, 0, 1, 1]
+    with pytest.warns(ConvergenceWarning, match="columns scaled to like sizes"):
+        model = SecureLogisticRegression(max_iter=100, optimizer=optimizer, **PLAIN).fit(X4, y4)
+    assert np.isfinite(model.predict_proba(X4)).all()
+
+
+@pytest.mark.parametrize("network", ["inprocess", "process"])
+def test_a_cubic_that_turns_back_says_what_helps(network):
+    X4, y4 = {"a": [[-1.5], [-0.5], [0.5], [1.5]], "b": [[5.0]] * 4}, [0, 0, 1, 1]
+    how = {"order": 3, "network": network, **PLAIN}
+    with pytest.raises(OverflowError, match=r"training diverges.*order=1.*smaller C"):
+        SecureLogisticRegression(C=10.0, **how).fit(X4, y4)
+    model = SecureLogisticRegression(C=1.0, **how).fit(X4, y4)
+    assert list(model.predict(X4)) == y4
+
+
 def test_a_diverging_fit_says_so():
     X, y = some_data("binary")
     with pytest.raises(OverflowError, match="scale the columns or lower learning_rate"):

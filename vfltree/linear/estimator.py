@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from vflcrypto import kernels
 from vflcrypto.callers import outside_level
-from vflparty import Ledger, Message, Seat, codec, make_network, make_seat, new_training_id
+from vflparty import Ledger, Message, Network, Seat, codec, make_network, make_seat, new_training_id
 from vflparty.coordinator import Coordinator, CoordinatorLog, CoordinatorSetup
 from vflparty.modelfile import FilePath
 
@@ -120,7 +120,7 @@ class SecureLinear(SavedByParty, VerticallyTransformed):
             ProgressBar(self.verbose, settings.max_iter, "epoch") as bar,
             make_network(self.network, seats, timeout=self.timeout, on_progress=bar) as network,
         ):
-            result: LinearResult = network.run()
+            result = self._run(network, settings)
             passive = {party: network.collect(party) for party in self.parties_[1:]}
             encrypted = settings.encryption != "none"
             log = network.collect(_coordinator_name(blocks)) if encrypted else None
@@ -138,6 +138,18 @@ class SecureLinear(SavedByParty, VerticallyTransformed):
                 ConvergenceWarning,
                 stacklevel=outside_level(),
             )
+
+    @staticmethod
+    def _run(network: Network, settings: LinearSettings) -> LinearResult:
+        try:
+            return cast("LinearResult", network.run())
+        except OverflowError as error:
+            if settings.order == 1:
+                raise
+            raise OverflowError(
+                f"{error}. A polynomial of order {settings.order} turns back far from 0, so where columns tell classes "
+                "apart it may diverge at any learning_rate: order=1, residual='exact' or more penalty (a smaller C)"
+            ) from error
 
     def _seats(
         self,
