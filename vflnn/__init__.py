@@ -9,3 +9,11 @@ try:
     import torch as _torch  # noqa: F401
 except ImportError as error:
     raise ImportError("vflnn needs PyTorch, which is not installed: pip install 'vfltree[nn]'") from error
+
+from vflnn.active import ActiveParty
+from vflnn.passive import PassiveParty
+from vflnn.recipes import model_recipe
+from vflnn.samples import Samples
+from vflnn.split import JoinedNetwork
+
+__all__ = ["ActiveParty", "JoinedNetwork", "PassiveParty", "Samples", "model_recipe"]

@@ -1,0 +1,246 @@
+"""The active party of split training: it holds the labels and the top model, and leads."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Collection, Generator, Mapping
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from vflparty import (
+    Conversation,
+    Leader,
+    Message,
+    RemoteProtocolError,
+    Round,
+    RowsDigest,
+    codec,
+    compare_rows,
+    to_all,
+)
+
+from .agreement import Agreement
+from .course import Course
+from .messages import (
+    ActiveSetup,
+    AskOutputs,
+    AskScoring,
+    CutGradient,
+    CutOutputs,
+    HalfState,
+    Joined,
+    ModelRecipe,
+    TrainedNetwork,
+    TrainingSettings,
+)
+from .protocols.registry import make_compressor, make_protocol
+from .protocols.uncompressed import checked_array
+from .recipes import build_bottom, build_top
+from .samples import Samples
+from .split import Rows, TopHalf
+from .working import RandomStream
+
+SCORING_ROWS = 8192  # evaluated at once, so that no frame grows with the data
+
+
+class ActiveParty(Leader):
+    """Labels, the top model, and perhaps columns with a bottom model of its own.
+
+    Parameters
+    ----------
+    settings : what all parties train by; sent to them
+    labels : int64 class numbers (n_samples,), -1 for a row without label; float targets (n_samples, n_outputs)
+    widths : party name -> width of its outputs, passive parties in their order
+    top : torch.nn.Module called with the list of outputs, its own first, or a ModelRecipe
+    n_outputs : scores per sample
+    bottom, own_width : its own bottom model (or a recipe) and its width; None where it has no columns
+    samples, evaluation : its own rows to train on and to evaluate
+    evaluation_labels : as `labels`; None where scores are wanted and not a figure
+    loss : a name of losses.LOSSES
+    ids : identifiers of the training rows; None: rows are rows
+    seed : of its random numbers, where models are modules
+    state : where training goes on from
+    """
+
+    setup_message = ActiveSetup
+    result_message = TrainedNetwork
+    state_message = HalfState
+
+    def __init__(
+        self,
+        settings: TrainingSettings,
+        labels: NDArray[np.generic],
+        widths: Mapping[str, int],
+        top: torch.nn.Module | ModelRecipe,
+        *,
+        n_outputs: int,
+        bottom: torch.nn.Module | ModelRecipe | None = None,
+        own_width: int | None = None,
+        samples: Samples | None = None,
+        evaluation: Samples | None = None,
+        evaluation_labels: NDArray[np.generic] | None = None,
+        loss: str = "cross_entropy",
+        ids: Collection[object] | None = None,
+        seed: int = 0,
+        device: str = "cpu",
+        state: HalfState | None = None,
+    ) -> None:
+        self._agreed = Agreement(settings)
+        if samples is not None:
+            self._agreed.check_samples(samples, evaluation)
+        if len(labels) != settings.n_samples:
+            raise ValueError(f"{len(labels)} labels for {settings.n_samples} rows")
+        stream = RandomStream(
+            next((m.seed for m in (bottom, top) if isinstance(m, ModelRecipe)), seed), device
+        )
+        with stream.working():
+            if isinstance(bottom, ModelRecipe):
+                assert samples is not None and own_width is not None
+                bottom = build_bottom(bottom, samples.shape, own_width)
+            if isinstance(top, ModelRecipe):
+                own = (own_width,) if bottom is not None and own_width is not None else ()
+                top = build_top(top, (*own, *widths.values()), n_outputs)
+        self.half = TopHalf(bottom, top, samples, labels, loss, stream, device)
+        self.half.prepare(settings, state)
+        self._widths = dict(widths)
+        self._evaluation, self._evaluation_labels = evaluation, evaluation_labels
+        self._rows = RowsDigest.of(range(settings.n_samples) if ids is None else ids)
+        self._protocol = make_protocol(settings.protocol, self._agreed.protocol_options, seed=settings.seed)
+        self._links = {
+            party: make_compressor(
+                settings.compressor, self._agreed.compressor_options, seed=settings.seed, party=party
+            )
+            for party in widths
+        }
+
+    @classmethod
+    def from_setup(cls, setup: ActiveSetup) -> ActiveParty:
+        settings = codec.decode(setup.settings, (TrainingSettings,))
+        assert isinstance(settings, TrainingSettings)
+        own_width, *widths = setup.widths
+        party = cls(
+            settings,
+            setup.labels,
+            dict(zip(setup.passive_parties, widths, strict=True)),
+            _recipe(setup.top),
+            n_outputs=setup.n_outputs,
+            bottom=None if setup.bottom is None else _recipe(setup.bottom),
+            own_width=own_width,
+            samples=None if setup.samples is None else Samples.from_frame(setup.samples, setup.device),
+            evaluation=None
+            if setup.evaluation is None
+            else Samples.from_frame(setup.evaluation, setup.device),
+            evaluation_labels=setup.evaluation_labels,
+            loss=setup.loss,
+            device=setup.device,
+            state=None if setup.state is None else codec.decode(setup.state, (HalfState,)),  # type: ignore[arg-type]
+        )
+        party._rows = codec.decode(setup.rows, (RowsDigest,))  # type: ignore[assignment]
+        return party
+
+    def export_state(self) -> HalfState:
+        return self.half.export_state()
+
+    # ------------------------------------------------------------ the conversation
+
+    def conversation(self) -> Conversation:
+        """Agree; then, epoch by epoch, lead the protocol's exchanges and evaluate."""
+        yield from compare_rows(self._widths, self._rows)
+        yield from self._join()
+        course = Course()
+        scores: NDArray[np.generic] = np.zeros((0, 0), dtype=np.float32)
+        for epoch in self._agreed.epochs:
+            self.half.start_epoch(epoch)
+            for step in self._agreed.order.steps(epoch):
+                yield from self._train(step, course)
+            if self._evaluation_labels is not None:
+                scores = yield from self._evaluate()
+            course.note_epoch(*self._figures(scores))
+            self._tell(epoch, course)
+        if self._agreed.settings.n_evaluation and not scores.size:
+            scores = yield from self._evaluate()
+        return course.result(codec.encode(self.export_state()), scores)
+
+    def rows(self, step: int) -> Rows:
+        return self._agreed.order.rows(step)
+
+    def ask_outputs(self, step: int) -> Generator[Round, Round, dict[str, torch.Tensor]]:
+        """One round: H_k of every passive party."""
+        answers = yield to_all(self._widths, AskOutputs(step))
+        n_rows = len(self.rows(step))
+        outputs = {}
+        for party, width in self._widths.items():
+            try:
+                array = self._links[party].unpack(answers[party], step, (n_rows, width))
+            except RemoteProtocolError as error:
+                raise error.by(party) from error
+            outputs[party] = torch.from_numpy(array).to(self.half.device)
+        return outputs
+
+    def send_gradients(
+        self, step: int, gradients: Mapping[str, torch.Tensor]
+    ) -> Generator[Round, Round, None]:
+        """One round: g_k to every passive party."""
+        yield {party: CutGradient(step, gradient.cpu().numpy()) for party, gradient in gradients.items()}
+
+    # ------------------------------------------------------------ its parts
+
+    def _join(self) -> Generator[Round, Round, None]:
+        answers = yield to_all(self._widths, self._agreed.settings)
+        for party, answer in answers.items():
+            assert isinstance(answer, Joined)
+            if answer.width != self._widths[party]:
+                raise RemoteProtocolError(
+                    f"its outputs have {answer.width} columns, the top model takes {self._widths[party]}",
+                    party,
+                )
+
+    def _train(self, step: int, course: Course) -> Generator[Round, Round, None]:
+        start = time.perf_counter()
+        exchange = yield from self._protocol.lead(self, step)
+        if not np.isfinite(exchange.loss):
+            raise OverflowError(
+                f"the loss of step {step} is {exchange.loss}: training has diverged; lower the learning rate or scale "
+                "the columns"
+            )
+        accuracy = self.half.accuracy(self.rows(step), exchange.scores)
+        course.note_step(exchange.loss, accuracy, time.perf_counter() - start)
+
+    def _evaluate(self) -> Generator[Round, Round, NDArray[np.generic]]:
+        """Scores of the rows to evaluate."""
+        settings = self._agreed.settings
+        size = settings.n_evaluation if settings.batch_size is None else SCORING_ROWS
+        blocks = []
+        for start in range(0, settings.n_evaluation, size):
+            stop = min(start + size, settings.n_evaluation)
+            answers = yield to_all(self._widths, AskScoring(start, stop))
+            outputs = [self._scored(party, answers[party], stop - start) for party in self._widths]
+            blocks.append(self.half.evaluate(self._evaluation, start, stop, outputs).cpu().numpy())
+        return np.concatenate(blocks)
+
+    def _scored(self, party: str, answer: Message, n_rows: int) -> torch.Tensor:
+        assert isinstance(answer, CutOutputs)
+        try:
+            array = checked_array(answer.outputs, (n_rows, self._widths[party]), "outputs")
+        except RemoteProtocolError as error:
+            raise error.by(party) from error
+        return torch.from_numpy(array).to(self.half.device)
+
+    def _figures(self, scores: NDArray[np.generic]) -> tuple[float, float]:
+        """Loss and score of the rows to evaluate."""
+        if self._evaluation_labels is None:
+            return float("nan"), float("nan")
+        return self.half.figures(scores, self._evaluation_labels)
+
+    def _tell(self, epoch: int, course: Course) -> None:
+        done = epoch + 1 - self._agreed.epochs.start
+        self.report(json.dumps(course.last_epoch(epoch)), done, len(self._agreed.epochs))
+
+
+def _recipe(frame: bytes) -> ModelRecipe:
+    recipe = codec.decode(frame, (ModelRecipe,))
+    assert isinstance(recipe, ModelRecipe)
+    return recipe

@@ -1,0 +1,53 @@
+"""What follows from the settings that all parties have agreed on; the same object at either side."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .messages import TrainingSettings
+from .order import BatchOrder
+from .recipes import from_json
+from .samples import Samples
+
+
+class Agreement:
+    """Batches, steps and options of one training."""
+
+    def __init__(self, settings: TrainingSettings) -> None:
+        if settings.n_samples < 1 or settings.epochs < 0 or settings.first_epoch < 0:
+            raise ValueError(
+                f"training needs rows and epochs, got {settings.n_samples} rows, epochs from {settings.first_epoch} "
+                f"for {settings.epochs}"
+            )
+        if settings.batch_size is not None and settings.batch_size < 1:
+            raise ValueError(
+                f"batch_size must be at least 1, or None for all rows, got {settings.batch_size}"
+            )
+        self.settings = settings
+        self.order = BatchOrder(settings.n_samples, settings.batch_size, settings.seed, settings.shuffle)
+        self.protocol_options: dict[str, Any] = from_json(settings.protocol_options)
+        self.compressor_options: dict[str, Any] = from_json(settings.compressor_options)
+
+    @property
+    def epochs(self) -> range:
+        first = self.settings.first_epoch
+        return range(first, first + self.settings.epochs)
+
+    @property
+    def steps(self) -> range:
+        """All steps of this training, numbered over all epochs."""
+        return range(self.epochs.start * self.order.n_batches, self.epochs.stop * self.order.n_batches)
+
+    def check_samples(self, samples: Samples, evaluation: Samples | None) -> None:
+        """ValueError unless these are as many as was agreed, and whole graphs are not cut into batches."""
+        settings = self.settings
+        n_evaluation = 0 if evaluation is None else len(evaluation)
+        if (len(samples), n_evaluation) != (settings.n_samples, settings.n_evaluation):
+            raise ValueError(
+                f"{settings.n_samples} rows and {settings.n_evaluation} to evaluate were agreed on, here are "
+                f"{len(samples)} and {n_evaluation}"
+            )
+        if samples.graph is not None and settings.batch_size is not None:
+            raise ValueError(
+                f"the nodes of a graph are trained on all at once: batch_size must be None, got {settings.batch_size}"
+            )

@@ -1,0 +1,74 @@
+"""Protocols and compressors by name, with their options."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..naming import nearest
+from .fedsgd import FedSGD
+from .roles import Compressor, TrainingProtocol
+from .uncompressed import Uncompressed
+
+
+@dataclass(frozen=True)
+class ProtocolEntry:
+    """What a name stands for.
+
+    Attributes
+    ----------
+    name, description : str
+    protocol : name of the schedule in SCHEDULES
+    compressor : name of the compressor in COMPRESSORS; "" for none
+    """
+
+    name: str
+    description: str
+    protocol: str
+    compressor: str = ""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Keyword arguments with their defaults."""
+        maker: Callable[..., Any] = (
+            COMPRESSORS[self.compressor] if self.compressor else SCHEDULES[self.protocol]
+        )
+        parameters = inspect.signature(maker).parameters.values()
+        return {p.name: p.default for p in parameters if p.name not in ("seed", "party")}
+
+
+SCHEDULES: dict[str, Callable[..., TrainingProtocol]] = {"fedsgd": FedSGD}
+COMPRESSORS: dict[str, Callable[..., Compressor]] = {"": Uncompressed}
+PROTOCOLS: dict[str, ProtocolEntry] = {
+    entry.name: entry
+    for entry in (ProtocolEntry("fedsgd", "one exchange and one step of every party a batch", "fedsgd"),)
+}
+
+
+def protocol_entry(name: str) -> ProtocolEntry:
+    """The protocol of this name, in any case; ValueError names the nearest."""
+    entry = PROTOCOLS.get(name.lower())
+    if entry is None:
+        raise ValueError(f"protocol {name!r} is unknown{nearest(name, PROTOCOLS)}")
+    return entry
+
+
+def make_protocol(name: str, options: Mapping[str, Any], *, seed: int) -> TrainingProtocol:
+    """A schedule for one party. `seed` is shared by all parties."""
+    return _make(SCHEDULES[name], f"protocol {name!r}", options, seed=seed)
+
+
+def make_compressor(name: str, options: Mapping[str, Any], *, seed: int, party: str) -> Compressor:
+    """One end of the link to a passive party."""
+    return _make(COMPRESSORS[name], f"compressor {name!r}", options, seed=seed, party=party)
+
+
+def _make(maker: Callable[..., Any], what: str, options: Mapping[str, Any], **context: Any) -> Any:
+    known = inspect.signature(maker).parameters
+    unknown = sorted(set(options) - (set(known) - set(context)))
+    if unknown:
+        own = [name for name in known if name not in context]
+        raise ValueError(f"{what} has no option {unknown[0]!r}{nearest(unknown[0], own)}")
+    return maker(**options, **{name: value for name, value in context.items() if name in known})

@@ -1,0 +1,80 @@
+"""What a party has trained, as plain arrays: a model's weights, its optimiser, its random numbers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import torch
+
+from .messages import HalfState
+from .working import RandomStream
+
+
+def export_state(
+    model: torch.nn.Module, optimizer: torch.optim.Optimizer | None, stream: RandomStream
+) -> HalfState:
+    """Everything that training goes on from."""
+    weights = {name: value for name, value in model.state_dict().items() if isinstance(value, torch.Tensor)}
+    text, arrays = _pack_optimizer(optimizer)
+    return HalfState(
+        tuple(weights),
+        tuple(value.detach().cpu().numpy() for value in weights.values()),
+        text,
+        arrays,
+        stream.state,
+    )
+
+
+def restore_state(
+    state: HalfState, model: torch.nn.Module, optimizer: torch.optim.Optimizer | None, stream: RandomStream
+) -> None:
+    """Into a model and an optimiser of the same kinds. Raises ValueError where the weights do not fit."""
+    load_weights(state, model)
+    if optimizer is not None:
+        optimizer.load_state_dict(_unpack_optimizer(state))
+    stream.state = state.random
+
+
+def load_weights(state: HalfState, model: torch.nn.Module) -> None:
+    """The model's part of a state alone."""
+    weights = {name: torch.from_numpy(array) for name, array in zip(state.names, state.arrays, strict=True)}
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        raise ValueError(f"these weights are not those of this {type(model).__name__}: {error}") from error
+
+
+class _Place:
+    """Where an array stood in an optimiser's state."""
+
+    def __init__(self) -> None:
+        self.arrays: list[Any] = []
+
+    def put(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            self.arrays.append(value.detach().cpu().numpy())
+            return {"array": len(self.arrays) - 1}
+        return value
+
+
+def _pack_optimizer(optimizer: torch.optim.Optimizer | None) -> tuple[str, tuple[Any, ...]]:
+    if optimizer is None:
+        return "", ()
+    place, whole = _Place(), optimizer.state_dict()
+    plain = {
+        "state": {str(i): {k: place.put(v) for k, v in entry.items()} for i, entry in whole["state"].items()},
+        "param_groups": whole["param_groups"],
+    }
+    return json.dumps(plain), tuple(place.arrays)
+
+
+def _unpack_optimizer(state: HalfState) -> dict[str, Any]:
+    plain = json.loads(state.optimizer)
+    arrays = [torch.from_numpy(array) for array in state.optimizer_arrays]
+
+    def take(value: Any) -> Any:
+        return arrays[value["array"]] if isinstance(value, dict) else value
+
+    entries = {int(i): {k: take(v) for k, v in entry.items()} for i, entry in plain["state"].items()}
+    return {"state": entries, "param_groups": plain["param_groups"]}
