@@ -22,8 +22,8 @@ SHARED = {
         "scores.messages",
     },
     "vflnn": {  # either side runs the same protocol object and the same kind of half; models are anybody's
-        "agreement", "losses", "messages", "models", "models.*", "naming", "order", "protocols", "protocols.*", "recipes", "samples", "split",
-        "state", "working",
+        "agreement", "losses", "messages", "models", "models.*", "naming", "order", "protocols.*", "recipes", "samples",
+        "split", "state", "working",
     },
 }  # fmt: skip
 
