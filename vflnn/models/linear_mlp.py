@@ -19,6 +19,11 @@ def perceptron(*sizes: int) -> nn.Sequential:
     return nn.Sequential(*layers[:-1])
 
 
+def normalised_layer(n_in: int, n_out: int, dropout: float) -> list[nn.Module]:
+    """Linear without bias, ReLU, BatchNorm, Dropout; in that order, as in VFLAIR."""
+    return [nn.Linear(n_in, n_out, bias=False), nn.ReLU(), nn.BatchNorm1d(n_out), nn.Dropout(dropout)]
+
+
 def mlp(*hidden: int) -> Callable[[Shape, int], nn.Module]:
     """The factory of a perceptron with these hidden widths; none at all is logistic regression."""
 
@@ -45,20 +50,16 @@ def mlp2_scalable(
     hidden = positive(hidden, "hidden")
     return nn.Sequential(
         nn.Flatten(),
-        *_normalised_layer(n_features(in_shape), hidden, dropout),
-        *_normalised_layer(hidden, out_features, dropout),
+        *normalised_layer(n_features(in_shape), hidden, dropout),
+        *normalised_layer(hidden, out_features, dropout),
     )
 
 
 def mlp4_dropout(in_shape: Shape, out_features: int, *, dropout: float = 0.2) -> nn.Module:
     return nn.Sequential(
         nn.Flatten(),
-        *_normalised_layer(n_features(in_shape), 256, dropout),
-        *_normalised_layer(256, 128, dropout),
-        *_normalised_layer(128, 64, dropout),
+        *normalised_layer(n_features(in_shape), 256, dropout),
+        *normalised_layer(256, 128, dropout),
+        *normalised_layer(128, 64, dropout),
         nn.Linear(64, out_features),
     )
-
-
-def _normalised_layer(n_in: int, n_out: int, dropout: float) -> list[nn.Module]:
-    return [nn.Linear(n_in, n_out, bias=False), nn.ReLU(), nn.BatchNorm1d(n_out), nn.Dropout(dropout)]

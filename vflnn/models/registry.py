@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from torch import nn
 
-from . import graph, linear_mlp, tops
+from . import convolutional, graph, linear_mlp, recurrent, resnet, tabular, tops
 from .shapes import checked_shape, checked_widths, positive
 
 Takes = Literal[
@@ -150,60 +150,116 @@ def _fold(name: str) -> str:
     return "".join(character for character in name.lower() if character.isalnum())
 
 
-def _listed(*entries: ModelEntry) -> Mapping[str, ModelEntry]:
+_Rows = list[tuple[str, str, Callable[..., nn.Module] | None]]
+
+
+def _registry(groups: dict[Takes, _Rows]) -> Mapping[str, ModelEntry]:
+    """From rows of (name, description, factory), grouped by what the models take."""
+    entries = [ModelEntry(*row, takes) for takes, rows in groups.items() for row in rows]
     return MappingProxyType({entry.name: entry for entry in entries})
 
 
-BOTTOM_MODELS: Mapping[str, ModelEntry] = _listed(
-    ModelEntry("LogisticRegression", "one Linear, no activation", linear_mlp.mlp(), "features"),
-    ModelEntry("MLP2", "in-32-out, Xavier-uniform first layer", linear_mlp.mlp2, "features"),
-    ModelEntry("MLP2_ReLU", "in-32-out, ReLU on the output", linear_mlp.mlp2_relu, "features"),
-    ModelEntry("MLP2_128", "in-128-out", linear_mlp.mlp(128), "features"),
-    ModelEntry(
-        "MLP2_scalable",
-        "in-hidden-out; each: Linear without bias, ReLU, BatchNorm, Dropout",
-        linear_mlp.mlp2_scalable,
-        "features",
-    ),
-    ModelEntry("MLP3", "in-64-16-out", linear_mlp.mlp(64, 16), "features"),
-    ModelEntry("MLP3_Nursery", "in-200-100-out", linear_mlp.mlp(200, 100), "features"),
-    ModelEntry("MLP4", "in-64-128-64-out", linear_mlp.mlp(64, 128, 64), "features"),
-    ModelEntry("MLP4_Credit", "in-100-50-20-out", linear_mlp.mlp(100, 50, 20), "features"),
-    ModelEntry(
-        "MLP4_dropout",
-        "in-256-128-64-out; first three: Linear without bias, ReLU, BatchNorm, Dropout",
-        linear_mlp.mlp4_dropout,
-        "features",
-    ),
-    ModelEntry("MLP5", "in-64-64-64-64-out", linear_mlp.mlp(64, 64, 64, 64), "features"),
-    ModelEntry("GCN", "two graph convolutions, ReLU and Dropout between", graph.gcn, "features, graph"),
-    ModelEntry(
-        "RandomForest",
-        "no network but trees: train vfltree.SecureForestClassifier or vfltree.SecureForestRegressor",
-        None,
-        "table",
-    ),
-    ModelEntry(
-        "XGBoost",
-        "no network but trees: train vfltree.SecureBoostClassifier or vfltree.SecureBoostRegressor",
-        None,
-        "table",
-    ),
+_STAGES = "of 64, 128, 256, 512 channels"
+_NARROW_STAGES = "of 16, 32, 64 channels, shortcuts without parameters"
+
+BOTTOM_MODELS: Mapping[str, ModelEntry] = _registry(
+    {
+        "features": [
+            ("LogisticRegression", "one Linear, no activation", linear_mlp.mlp()),
+            ("MLP2", "in-32-out, Xavier-uniform first layer", linear_mlp.mlp2),
+            ("MLP2_ReLU", "in-32-out, ReLU on the output", linear_mlp.mlp2_relu),
+            ("MLP2_128", "in-128-out", linear_mlp.mlp(128)),
+            (
+                "MLP2_scalable",
+                "in-hidden-out; each: Linear without bias, ReLU, BatchNorm, Dropout",
+                linear_mlp.mlp2_scalable,
+            ),
+            ("MLP3", "in-64-16-out", linear_mlp.mlp(64, 16)),
+            ("MLP3_Nursery", "in-200-100-out", linear_mlp.mlp(200, 100)),
+            ("MLP4", "in-64-128-64-out", linear_mlp.mlp(64, 128, 64)),
+            ("MLP4_Credit", "in-100-50-20-out", linear_mlp.mlp(100, 50, 20)),
+            (
+                "MLP4_dropout",
+                "in-256-128-64-out; first three: Linear without bias, ReLU, BatchNorm, Dropout",
+                linear_mlp.mlp4_dropout,
+            ),
+            ("MLP5", "in-64-64-64-64-out", linear_mlp.mlp(64, 64, 64, 64)),
+            ("WideDeep_dense", "in-256-256-out", linear_mlp.mlp(256, 256)),
+        ],
+        "columns": [
+            ("WideDeep_sparse", "an Embedding per column, then 256-256-out", tabular.wide_deep_sparse),
+        ],
+        "tokens": [
+            ("LSTM", "Embedding, bidirectional LSTM, Linear on the last states of both ways", recurrent.lstm),
+        ],
+        "features, graph": [
+            ("GCN", "graph convolution, ReLU, Dropout, graph convolution", graph.gcn),
+        ],
+        "image": [
+            ("ResNet-18", f"2, 2, 2, 2 basic blocks {_STAGES}", resnet.resnet_basic(2, 2, 2, 2)),
+            ("ResNet-34", f"3, 4, 6, 3 basic blocks {_STAGES}", resnet.resnet_basic(3, 4, 6, 3)),
+            ("ResNet-50", f"3, 4, 6, 3 bottlenecks {_STAGES}, times 4", resnet.resnet_bottleneck(3, 4, 6, 3)),
+            (
+                "ResNet-101",
+                f"3, 4, 23, 3 bottlenecks {_STAGES}, times 4",
+                resnet.resnet_bottleneck(3, 4, 23, 3),
+            ),
+            (
+                "ResNet-152",
+                f"3, 8, 36, 3 bottlenecks {_STAGES}, times 4",
+                resnet.resnet_bottleneck(3, 8, 36, 3),
+            ),
+            ("ResNet-20", f"3, 3, 3 basic blocks {_NARROW_STAGES}", resnet.resnet_narrow(3)),
+            ("ResNet-56", f"9, 9, 9 basic blocks {_NARROW_STAGES}", resnet.resnet_narrow(9)),
+            ("ResNet-110", f"18, 18, 18 basic blocks {_NARROW_STAGES}", resnet.resnet_narrow(18)),
+            ("SimpleCNN", "conv 5x5 6 and 20, each ReLU, max-pool; Linear, ReLU", convolutional.simple_cnn),
+            ("LeNet", "conv 5x5 12, 12, 12, strides 2, 2, 1, sigmoid; Linear", convolutional.lenet),
+            ("LeNet2", "LeNet for half images: the input decides the size", convolutional.lenet),
+            ("LeNet3", "conv 3x3 18, 36, 64, 128, LeakyReLU; max-pool; Linear", convolutional.lenet3),
+            ("LeNet5", "conv 3x3 6, 16, 60, each ReLU, max-pool; 84-out, ReLU on both", convolutional.lenet5),
+            (
+                "LeNet_LeCun",
+                "conv 3x3 16, 32, 64, each ReLU, BatchNorm, max-pool, Dropout; 128-out, each ReLU, BatchNorm, Dropout",
+                convolutional.lenet_lecun,
+            ),
+            (
+                "CNN_3",
+                "conv 3x3 16, 32, 32, each ReLU, BatchNorm, max-pool, Dropout; Linear, ReLU, BatchNorm, Dropout",
+                convolutional.cnn_3,
+            ),
+            (
+                "AlexNet",
+                "conv 11x11 48, 5x5 64, 3x3 96 and 64, ReLU, max-pools; Dropout, 512-out",
+                convolutional.alexnet,
+            ),
+        ],
+        "table": [
+            (
+                "RandomForest",
+                "no network but trees: vfltree.SecureForestClassifier, SecureForestRegressor",
+                None,
+            ),
+            ("XGBoost", "no network but trees: vfltree.SecureBoostClassifier, SecureBoostRegressor", None),
+        ],
+    }
 )
 
-TOP_MODELS: Mapping[str, ModelEntry] = _listed(
-    ModelEntry("sum", "H_1 + H_2 + ..., no parameters (aggVFL)", tops.sum_top, "outputs"),
-    ModelEntry("sum_log_softmax", "the sum, then log-softmax", tops.sum_log_softmax_top, "outputs"),
-    ModelEntry("linear", "one Linear on all outputs side by side (splitVFL)", tops.linear_top, "outputs"),
-    ModelEntry("mlp2", "D-D/2-out, ReLU between", tops.mlp2_top, "outputs"),
-    ModelEntry("mlp3", "ReLU, D-D-D/2-out, ReLU between", tops.mlp3_top, "outputs"),
-    ModelEntry(
-        "model_completion",
-        "D-D-out-out-out; each: BatchNorm, ReLU, Linear with Kaiming-normal weights; log-softmax",
-        tops.model_completion_top,
-        "outputs",
-    ),
-    ModelEntry(
-        "graph", "one graph convolution on all outputs side by side", tops.graph_top, "outputs, graph"
-    ),
+TOP_MODELS: Mapping[str, ModelEntry] = _registry(
+    {
+        "outputs": [
+            ("sum", "H_1 + H_2 + ..., no parameters (aggVFL)", tops.sum_top),
+            ("sum_log_softmax", "the sum, then log-softmax", tops.sum_log_softmax_top),
+            ("linear", "one Linear on all outputs side by side (splitVFL)", tops.linear_top),
+            ("mlp2", "D-D/2-out, ReLU between", tops.mlp2_top),
+            ("mlp3", "ReLU, D-D-D/2-out, ReLU between", tops.mlp3_top),
+            (
+                "model_completion",
+                "D-D-out-out-out; each: BatchNorm, ReLU, Linear with Kaiming-normal weights; log-softmax",
+                tops.model_completion_top,
+            ),
+        ],
+        "outputs, graph": [
+            ("graph", "one graph convolution on all outputs side by side", tops.graph_top),
+        ],
+    }
 )

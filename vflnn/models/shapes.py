@@ -29,10 +29,10 @@ def checked_shape(in_shape: Sequence[int]) -> Shape:
     """`in_shape` as a tuple of positive ints; it leaves out the batch axis."""
     if isinstance(in_shape, str) or not hasattr(in_shape, "__iter__"):
         raise TypeError(f"in_shape must be a tuple such as (392,) or (3, 16, 32), got {in_shape!r}")
-    shape = tuple(positive(side, f"in_shape={tuple(in_shape)!r}: every size") for side in in_shape)
-    if not shape:
+    given = tuple(in_shape)
+    if not given:
         raise ValueError("in_shape is empty; a table of 12 columns is (12,)")
-    return shape
+    return tuple(positive(side, f"every size of in_shape {given}") for side in given)
 
 
 def checked_widths(widths: Sequence[int]) -> tuple[int, ...]:
