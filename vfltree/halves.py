@@ -59,6 +59,7 @@ class Half:
 
     names : of the party's columns, or None.  columns : their places in a matrix of all columns, or None where the model
     was trained on a dict of blocks.  extra : what only the active party's file says; None marks a passive party's.
+    transformer : class of what the party changed its columns with, which the file does not hold; None: nothing.
     """
 
     party: str
@@ -69,6 +70,7 @@ class Half:
     names: tuple[str, ...] | None
     columns: tuple[int, ...] | None
     extra: Mapping[str, Any] | None
+    transformer: str | None = None
 
     @property
     def active(self) -> bool:
@@ -121,6 +123,7 @@ class Half:
             "n_features": self.n_features,
             "names": None if self.names is None else list(self.names),
             "columns": None if self.columns is None else list(self.columns),
+            "transformer": self.transformer,
             "active": None if self.extra is None else dict(self.extra),
         }
         return ModelFile.of(self.kind.name, self.party, self.training, [self.message], own)
@@ -151,8 +154,9 @@ class Half:
         extra = checked(own, "active", dict, optional=True)
         names = checked_list(own, "names", str, n_features)
         columns = checked_list(own, "columns", int, n_features)
+        transformer = checked(own, "transformer", str, optional=True)
         (message,) = file.messages(kind.passive if extra is None else kind.active)
-        return cls(file.party, file.training, kind, message, n_features, names, columns, extra)
+        return cls(file.party, file.training, kind, message, n_features, names, columns, extra, transformer)
 
 
 def active_extra(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, cast
 
 import numpy as np
@@ -40,6 +41,8 @@ class SavedByParty:
     _active_model: Any
     _passive_models: dict[str, Any]
     _ask: Callable[[Any], Any] | None = None  # how the active party alone asks the others, see `load_active`
+    # Party -> class of what it transforms its columns with, which no file holds.
+    _transformer_names: Mapping[str, str] = MappingProxyType({})
 
     def _keep_model(self, active: Any, passive: dict[str, Any]) -> None:
         """Take the halves of all parties, after training or out of files."""
@@ -99,6 +102,7 @@ def half_of(model: Any, party: str) -> Half:
         names,
         columns,
         _active_extra(model) if active else None,
+        model._transformer_names.get(party),
     )
 
 
@@ -143,12 +147,14 @@ def _plain(value: Any) -> Any:
 # ---------------------------------------------------------------- reading
 
 
-def load(files: FilePath | Iterable[FilePath]) -> Any:
+def load(files: FilePath | Iterable[FilePath], *, transformed: bool = False) -> Any:
     """The estimator whose parties' files these are: ready to predict, without a key.
 
     Parameters
     ----------
     files : a folder that `save` wrote, or the files of all parties, in any order
+    transformed : True is the caller's word that the X of predictions is a dict of what the parties' transformers give,
+        where the model was trained with a vertical_transformer; files hold none
 
     Returns
     -------
@@ -158,6 +164,7 @@ def load(files: FilePath | Iterable[FilePath]) -> Any:
     ------
     ModelFileError : a file is damaged, of another format version, or of another kind; the files come from different
         trainings; a party's file is missing or there twice
+    ValueError : the model needs transformed columns, and `transformed` does not say that they will be
     """
     paths = _paths(files)
     halves = [Half.read(path) for path in paths]
@@ -171,13 +178,14 @@ def load(files: FilePath | Iterable[FilePath]) -> Any:
             )
         if halves[[other.party for other in halves].index(half.party)] is not half:
             raise WrongFileError(f"there are two files of party {half.party!r}", path)
+    _check_transformed(halves, transformed)
     try:
         return _restored(active, {half.party: half for half in halves if not half.active})
     except ModelFileError as error:
         raise error.of(paths[halves.index(active)]) from error.__cause__
 
 
-def load_active(file: FilePath, ask: Callable[[Any], Any]) -> Any:
+def load_active(file: FilePath, ask: Callable[[Any], Any], *, transformed: bool = False) -> Any:
     """The estimator as the active party has it, out of its own file alone; the others answer over a network.
 
     Parameters
@@ -185,6 +193,7 @@ def load_active(file: FilePath, ask: Callable[[Any], Any]) -> Any:
     file : the active party's
     ask : called with a `PredictionSetup`, which holds the active party's half and rows; seats an `ActivePredictor` with
         it on the network of the parties, and returns its `Predicted`
+    transformed : see `load`
 
     Returns
     -------
@@ -194,10 +203,22 @@ def load_active(file: FilePath, ask: Callable[[Any], Any]) -> Any:
         model.predict_proba(own_columns)
     """
     half = Half.read(file, active=True)
+    _check_transformed([half], transformed)
     try:
         return _restored_alone(half, ask)
     except ModelFileError as error:
         raise error.of(file) from error.__cause__
+
+
+def _check_transformed(halves: Iterable[Half], transformed: bool) -> None:
+    """Raw columns of the same number as transformed ones would be predicted from without a complaint."""
+    named = _named_transformers(halves)
+    if named and transformed is not True:
+        used = ", ".join(f"party {party!r} with {name}" for party, name in named.items())
+        raise ValueError(
+            f"columns were transformed before training, by {used}, and files hold no transformers: each party keeps "
+            "its own. With transformed=True the model loads, and X is a dict of what the transformers give"
+        )
 
 
 def _restored_alone(active: Half, ask: Callable[[Any], Any]) -> Any:
@@ -209,6 +230,7 @@ def _restored_alone(active: Half, ask: Callable[[Any], Any]) -> Any:
     model.n_features_in_per_party_ = {active.party: active.n_features}
     model.n_features_in_ = active.n_features
     model._names, model._columns = {active.party: active.names}, None
+    model._transformer_names = _named_transformers([active])
     model._keep_model(active.message, {})
     model._ask = ask
     _restore_extra(model, {**active.extra, "partitioned": False})
@@ -276,10 +298,16 @@ def _new_estimator(active: Half) -> Any:
     return cls(**{name: value for name, value in parameters.items() if name in known})
 
 
+def _named_transformers(halves: Iterable[Half]) -> dict[str, str]:
+    """party -> class of its transformer."""
+    return {half.party: half.transformer for half in halves if half.transformer is not None}
+
+
 def _restore_columns(model: Any, halves: Mapping[str, Half]) -> None:
     """Who owns which columns, and their names as scikit-learn keeps them."""
     model.n_features_in_per_party_ = {party: half.n_features for party, half in halves.items()}
     model.n_features_in_ = sum(half.n_features for half in halves.values())
+    model._transformer_names = _named_transformers(halves.values())
     as_blocks = [half.columns is None for half in halves.values()]
     if any(as_blocks):
         if not all(as_blocks):

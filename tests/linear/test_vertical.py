@@ -11,7 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from tests.linear.small import PLAIN, WEAK, estimator, some_data
-from vfltree import SecureLogisticRegression
+from vfltree import SecureLogisticRegression, load, load_active
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::vfltree.NotEncryptedWarning"),
@@ -72,10 +72,51 @@ def test_one_frame_of_all_columns_is_cut_before_anything_is_fitted():
     assert (whole.predict(X) == parts.predict({"bank": bank, "shop": shop})).all()
 
 
-def test_what_cannot_be_is_refused(tmp_path):
+def test_transformers_of_parties_that_are_not_there_are_refused():
     X, y = some_data("binary", n_rows=40)
     with pytest.raises(ValueError, match="names parties"):
         estimator("binary", vertical_transformer={"nobody": StandardScaler()}, **PLAIN).fit(X, y)
-    model = estimator("binary", vertical_transformer=StandardScaler(), max_iter=2, **PLAIN).fit(X, y)
-    with pytest.raises(ValueError, match="files hold coefficients"):
-        model.save(tmp_path)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    """A model of scaled columns, as many as raw ones, and its raw and its transformed columns."""
+    X, y = some_data("binary", n_rows=40)
+    raw = {"bank": X[:, :4], "shop": X[:, 4:]}
+    model = SecureLogisticRegression(vertical_transformer=StandardScaler(), max_iter=2, **PLAIN).fit(raw, y)
+    given = {party: model.transformers_[party].transform(block) for party, block in raw.items()}
+    return model, model.save(tmp_path), raw, given
+
+
+def test_files_say_that_columns_were_transformed_and_load_wants_to_be_told(saved):
+    model, paths, raw, given = saved
+    with pytest.raises(ValueError, match=r"'bank' with StandardScaler.*'shop' with.*transformed=True"):
+        load(paths.values())
+    again = load(paths.values(), transformed=True)
+    assert (again.predict_proba(given) == model.predict_proba(raw)).all()
+
+
+def test_a_file_names_the_transformer_of_its_own_party_alone(tmp_path):
+    bank, shop, y, transformers = people()
+    how = {"max_iter": 2, "partition": {"bank": ["income", "debt"], "shop": ["town", "visits"]}, **PLAIN}
+    model = SecureLogisticRegression(vertical_transformer={"shop": transformers["shop"]}, **how)
+    paths = model.fit({"bank": bank, "shop": shop}, y).save(tmp_path)
+    assert b"ColumnTransformer" in paths["shop"].read_bytes()
+    assert b"Transformer" not in paths["bank"].read_bytes()
+    with pytest.raises(ValueError, match="by party 'shop' with ColumnTransformer"):
+        load(tmp_path)
+
+
+def test_a_loaded_model_saved_again_still_says_so(saved, tmp_path):
+    _, paths, _, _ = saved
+    load(paths.values(), transformed=True).save(tmp_path / "again")
+    with pytest.raises(ValueError, match="StandardScaler"):
+        load(tmp_path / "again")
+    with pytest.raises(ValueError, match="party 'bank' with StandardScaler, and"):
+        load_active(tmp_path / "again" / "bank.model", lambda setup: None)
+
+
+def test_a_model_fitted_anew_without_transformers_loads_as_ever(saved, tmp_path):
+    model, _, raw, _ = saved
+    model.set_params(vertical_transformer=None).fit(raw, [0, 1] * 20).save(tmp_path / "anew")
+    assert (load(tmp_path / "anew").predict_proba(raw) == model.predict_proba(raw)).all()

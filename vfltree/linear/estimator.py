@@ -5,7 +5,6 @@ from __future__ import annotations
 import numbers
 import warnings
 from collections.abc import Container, Mapping
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
@@ -17,7 +16,6 @@ from vflcrypto import kernels
 from vflcrypto.callers import outside_level
 from vflparty import Ledger, Message, Network, Seat, codec, make_network, make_seat, new_training_id
 from vflparty.coordinator import Coordinator, CoordinatorLog, CoordinatorSetup
-from vflparty.modelfile import FilePath
 
 from ..base import check_targets, party_seeds
 from ..blocks import Block
@@ -252,15 +250,6 @@ class SecureLinear(SavedByParty, VerticallyTransformed):
 
     def _own_intercept(self, result: LinearResult) -> Any:
         return result.intercept
-
-    def save(self, folder: FilePath) -> dict[str, Path]:
-        """As every estimator: one file per party. ValueError with a vertical_transformer, which no file can hold."""
-        if self.__sklearn_is_fitted__() and getattr(self, "transformers_", None):
-            raise ValueError(
-                "files hold coefficients, not transformers: keep each party's transformer with its own tools, and "
-                "train on what they give"
-            )
-        return super().save(folder)
 
     # ---- prediction
 

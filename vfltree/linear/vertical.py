@@ -32,16 +32,18 @@ class VerticallyTransformed(PartitionedEstimator):
     vertical_transformer: Any
     transformers_: dict[str, Any]
     _raw_columns: dict[str, Any] | None  # party -> its raw columns of X; None where X was given as blocks
+    _transformer_names: Mapping[str, str]  # party -> class of its transformer, for files
 
     def _training_blocks(self, X: Any, y: Any) -> tuple[dict[str, Block], Any]:
         if self.vertical_transformer is None:
-            self.transformers_, self._raw_columns = {}, None
+            self.transformers_, self._raw_columns, self._transformer_names = {}, None, {}
             return super()._training_blocks(X, y)
         raw = self._raw_blocks(X, reset=True)
         self.transformers_ = {
             party: clone(transformer).fit(raw[party])
             for party, transformer in self._own_transformers(list(raw)).items()
         }
+        self._transformer_names = {party: type(own).__name__ for party, own in self.transformers_.items()}
         n_raw = sum(np.shape(block)[1] for block in raw.values())
         names = getattr(self, "feature_names_in_", None)
         blocks, y = super()._training_blocks(self._transformed(raw), y)
