@@ -30,7 +30,8 @@ hides single labels from direct reading; it does not remove these inferences.
 
 Weights never show in what is drawn: scikit-learn 1.9 draws a row as often as its weight says, which would tell passive
 parties the weights, and with class weights the labels. Here weights of rows multiply draws under encryption, and
-weights of classes are applied to sums that the active party has opened.
+weights of classes are applied to sums that the active party has opened. Only rows that weigh nothing do not enter at
+all, which passive parties see.
 
 A malicious active party is outside the model: it could ask for tiny nodes or encrypt markers in place of targets. A
 passive party does refuse what no honest one asks: see `vfltree.secureboost`, and here more draws than rows, targets
