@@ -1,7 +1,7 @@
 """The models by name: what there is, and `make_bottom` and `make_top`, which build one or say what is wrong.
 
-The first 29 bottom models are those of *VFLAIR: A Research Library and Benchmark for Vertical Federated Learning*; the
-others serve its later data sets. Where its tables are silent the family's module says what was chosen.
+29 of the bottom models are those of *VFLAIR: A Research Library and Benchmark for Vertical Federated Learning*, and
+four serve its later data sets. Where its description is silent the family's module says what was chosen.
 """
 
 import difflib
@@ -104,7 +104,6 @@ def make_top(name: str, widths: Sequence[int], n_outputs: int, **options: Any) -
     ValueError, TypeError
         An unknown name or option (with the nearest right one), or widths the model cannot join.
     """
-
     entry = _entry(TOP_MODELS, name, "top model")
     model = _build(entry, options, lambda: (checked_widths(widths), positive(n_outputs, "n_outputs")))
     assert isinstance(model, tops.TopModel)
