@@ -11,7 +11,7 @@ import pytest
 from .reading import MODULES, imports_in, imports_of, modules_in
 
 SIDES = (("active", "passive"), ("leader", "follower"))
-DOORS = {"estimator", "fitting", "logistic", "regression", "models"}  # and the packages themselves
+DOORS = {"estimator", "seating", "fitting", "logistic", "regression", "models"}  # and the packages themselves
 SHARED = {
     "vfltree.growing": {"checks", "masks", "messages", "models", "numbering", "own_file", "rules"},
     "vfltree.secureboost": {"checkpoint", "continuation", "messages", "objectives", "settings"},
