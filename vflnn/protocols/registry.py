@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..naming import nearest
+from .fedbcd import FedBCDParallel, FedBCDSequential
 from .fedsgd import FedSGD
 from .roles import Compressor, TrainingProtocol
 from .uncompressed import Uncompressed
@@ -39,11 +40,21 @@ class ProtocolEntry:
         return {p.name: p.default for p in parameters if p.name not in ("seed", "party")}
 
 
-SCHEDULES: dict[str, Callable[..., TrainingProtocol]] = {"fedsgd": FedSGD}
+SCHEDULES: dict[str, Callable[..., TrainingProtocol]] = {
+    "fedsgd": FedSGD,
+    "fedbcd-p": FedBCDParallel,
+    "fedbcd-s": FedBCDSequential,
+}
 COMPRESSORS: dict[str, Callable[..., Compressor]] = {"": Uncompressed}
 PROTOCOLS: dict[str, ProtocolEntry] = {
     entry.name: entry
-    for entry in (ProtocolEntry("fedsgd", "one exchange and one step of every party a batch", "fedsgd"),)
+    for entry in (
+        ProtocolEntry("fedsgd", "one exchange and one step of every party a batch", "fedsgd"),
+        ProtocolEntry(
+            "fedbcd-p", "one exchange a batch, then local steps of all parties at once", "fedbcd-p"
+        ),
+        ProtocolEntry("fedbcd-s", "one exchange a batch, local steps of the active party first", "fedbcd-s"),
+    )
 }
 
 
@@ -57,12 +68,20 @@ def protocol_entry(name: str) -> ProtocolEntry:
 
 def make_protocol(name: str, options: Mapping[str, Any], *, seed: int) -> TrainingProtocol:
     """A schedule for one party. `seed` is shared by all parties."""
-    return _make(SCHEDULES[name], f"protocol {name!r}", options, seed=seed)
+    maker = _known(SCHEDULES, name, "protocol")
+    return _make(maker, f"protocol {name!r}", options, seed=seed)
 
 
 def make_compressor(name: str, options: Mapping[str, Any], *, seed: int, party: str) -> Compressor:
     """One end of the link to a passive party."""
-    return _make(COMPRESSORS[name], f"compressor {name!r}", options, seed=seed, party=party)
+    maker = _known(COMPRESSORS, name, "compressor")
+    return _make(maker, f"compressor {name!r}", options, seed=seed, party=party)
+
+
+def _known(makers: Mapping[str, Callable[..., Any]], name: str, what: str) -> Callable[..., Any]:
+    if name not in makers:
+        raise ValueError(f"{what} {name!r} is unknown{nearest(name, filter(None, makers))}")
+    return makers[name]
 
 
 def _make(maker: Callable[..., Any], what: str, options: Mapping[str, Any], **context: Any) -> Any:
