@@ -149,7 +149,7 @@ def _watch(run: Run, patch: pytest.MonkeyPatch, hide: Any, send: Any) -> None:
         true_step(self, sums, n_batch, curvature)
 
     assert true_rerandomize is CiphertextArray.rerandomize
-    patch.setattr("vfltree.linear.arithmetic.hide", watched_hide)
+    patch.setattr("vflparty.arithmetic.hide", watched_hide)
     patch.setattr(PaillierArithmetic, "send", watched_send)
     patch.setattr(OwnModel, "take_step", watched_step)
 

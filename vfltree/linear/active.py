@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from vflparty import Conversation, Leader, RemoteProtocolError, to_all
+from vflparty.opening import Opening
 from vflparty.party import Round
 
 from ..rows import rows_digest
@@ -26,7 +27,6 @@ from .messages import (
     LinearResult,
     TrainingFinished,
 )
-from .opening import Opening
 from .own import OwnModel
 from .powers.active import PowersLead
 from .residuals import Targets

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from vflparty import RemoteProtocolError
+from vflparty.opening import Opening
 from vflparty.party import Round
 
 from .arithmetic import Arithmetic
-from .opening import Opening
 from .own import OwnModel
 from .residuals import Targets
 

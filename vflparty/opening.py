@@ -1,12 +1,12 @@
-"""The active party's way to the coordinator: everybody's masked values in one message a step."""
+"""The leading party's way to the coordinator: everybody's masked values in one message a step."""
 
 from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 
-from vflparty import RemoteProtocolError
-from vflparty.coordinator import AskKey, KeyMade, Opened, OpenMasked
-from vflparty.party import Round
+from .coordinator import AskKey, KeyMade, Opened, OpenMasked
+from .errors import RemoteProtocolError
+from .party import Round
 
 
 class Opening:
