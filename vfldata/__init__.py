@@ -6,6 +6,7 @@ This package knows nothing of encryption, parties or models, and imports none of
 from vfldata.adult import load_adult
 from vfldata.breast_cancer import load_breast_cancer_vertical
 from vfldata.census_income import load_census_income
+from vfldata.cifar import load_cifar10, load_cifar100
 from vfldata.cora import load_cora
 from vfldata.credit import load_credit
 from vfldata.dataset import UNLABELLED, VerticalDataset
@@ -29,6 +30,8 @@ __all__ = [
     "load_adult",
     "load_breast_cancer_vertical",
     "load_census_income",
+    "load_cifar10",
+    "load_cifar100",
     "load_cora",
     "load_credit",
     "load_diabetes",
