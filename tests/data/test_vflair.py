@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from vfldata import load_vflair
+from vfldata import VFLAIR, load_vflair
 
 
 def needs(data_home, folder):
@@ -57,3 +57,19 @@ def test_adult_has_standardised_numbers_and_full_indicators(data_home):
 def test_a_misspelt_name_is_answered_with_the_right_one():
     with pytest.raises(ValueError, match="no data set of VFLAIR called 'Nursary'; did you mean 'nursery'"):
         load_vflair("Nursary")
+
+
+def test_all_thirteen_data_sets_are_listed():
+    assert len(VFLAIR) == 13
+    assert all(entry.description for entry in VFLAIR.values())
+
+
+def test_tables_can_be_dealt_to_four_parties_after_scaling():
+    data = load_vflair("breast_cancer", n_parties=4)
+    assert [len(columns) for columns in data.partition.values()] == [7, 8, 7, 8]
+    assert data.X_train.max().max() == 1
+
+
+def test_mnist_is_flat(data_home):
+    data = load_vflair("mnist", **needs(data_home, "mnist"), download=False, random_state=3)
+    assert data.X_train["upper"].shape == (60_000, 392)
