@@ -29,10 +29,10 @@ from .messages import (
     AskOutputs,
     AskScoring,
     CutGradient,
-    CutOutputs,
     HalfState,
     Joined,
     ModelRecipe,
+    ScoredOutputs,
     TrainedNetwork,
     TrainingSettings,
 )
@@ -177,7 +177,7 @@ class ActiveParty(Leader):
                 array = self._links[party].unpack(answers[party], step, (n_rows, width))
             except RemoteProtocolError as error:
                 raise error.by(party) from error
-            outputs[party] = torch.from_numpy(array).to(self.half.device)
+            outputs[party] = self.half.received(array)
         return outputs
 
     def send_gradients(
@@ -222,12 +222,12 @@ class ActiveParty(Leader):
         return np.concatenate(blocks)
 
     def _scored(self, party: str, answer: Message, n_rows: int) -> torch.Tensor:
-        assert isinstance(answer, CutOutputs)
+        assert isinstance(answer, ScoredOutputs)
         try:
             array = checked_array(answer.outputs, (n_rows, self._widths[party]), "outputs")
         except RemoteProtocolError as error:
             raise error.by(party) from error
-        return torch.from_numpy(array).to(self.half.device)
+        return self.half.received(array)
 
     def _figures(self, scores: NDArray[np.generic]) -> tuple[float, float]:
         """Loss and score of the rows to evaluate."""

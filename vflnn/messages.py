@@ -140,6 +140,7 @@ class QuantizedOutputs(Message):
 
     low: float
     high: float
+    double: bool  # whether they were float64
     codes: bytes  # n_rows * width integers of the agreed number of bits, packed
 
 
@@ -160,11 +161,18 @@ class CutGradient(Message):
 
 
 @dataclass(frozen=True)
-class AskScoring(Message, answer="CutOutputs"):
+class AskScoring(Message, answer="ScoredOutputs"):
     """active -> every passive, any time: outputs without training, of some of the rows to evaluate."""
 
     start: int
     stop: int
+
+
+@dataclass(frozen=True)
+class ScoredOutputs(Message):
+    """passive -> active: the outputs asked for, uncompressed. A kind of its own, so that training is counted alone."""
+
+    outputs: np.ndarray  # float (stop - start, width)
 
 
 # ---------------------------------------------------------------- what a party keeps

@@ -14,11 +14,11 @@ from .messages import (
     AskOutputs,
     AskScoring,
     CutGradient,
-    CutOutputs,
     HalfState,
     Joined,
     ModelRecipe,
     PassiveSetup,
+    ScoredOutputs,
     TrainingSettings,
 )
 from .protocols.registry import make_compressor, make_protocol
@@ -124,8 +124,9 @@ class PassiveParty(Party):
             )
         with self.ledger.phase("outputs"):
             self._half.start_epoch(agreed.order.epoch_of(msg.step))
-            self._waiting = self._checked(self._half.output(agreed.order.rows(msg.step)))
-            return self._compressor.pack(self._waiting.detach().cpu().numpy(), msg.step)
+            rows = agreed.order.rows(msg.step)
+            self._waiting = self._checked(self._half.output(rows))
+            return self._compressor.pack(self._waiting.detach().cpu().numpy(), msg.step, rows)
 
     def on_cut_gradient(self, msg: CutGradient) -> None:
         """Close the step: learn from g_k, as the protocol says."""
@@ -133,21 +134,21 @@ class PassiveParty(Party):
         if output is None or msg.step != self._next_step:
             open_step = "no step" if output is None else f"step {self._next_step}"
             raise RemoteProtocolError(f"a gradient of step {msg.step}, while {open_step} is open")
-        gradient = checked_array(msg.gradient, tuple(output.shape), "gradients")  # type: ignore[arg-type]
+        gradient = checked_array(msg.gradient, tuple(output.shape), "gradients")
         with self.ledger.phase("local steps"):
             self._compressor.note_gradient(gradient)
             rows = agreed.order.rows(msg.step)
             self._protocol.follow(self._half, rows, output, torch.from_numpy(gradient).to(output))
         self._waiting, self._next_step = None, msg.step + 1
 
-    def on_ask_scoring(self, msg: AskScoring) -> CutOutputs:
+    def on_ask_scoring(self, msg: AskScoring) -> ScoredOutputs:
         """Outputs of rows to evaluate, in evaluation mode."""
         n_rows = 0 if self._evaluation is None else len(self._evaluation)
         if self._evaluation is None or not 0 <= msg.start < msg.stop <= n_rows:
             raise RemoteProtocolError(f"rows {msg.start}..{msg.stop} to evaluate, {n_rows} are there")
         with self.ledger.phase("scoring"):
             outputs = self._checked(self._half.evaluate(self._evaluation, msg.start, msg.stop))
-            return CutOutputs(outputs.cpu().numpy())
+            return ScoredOutputs(outputs.cpu().numpy())
 
     def _agreement(self) -> Agreement:
         if self._agreed is None:

@@ -179,6 +179,11 @@ class TopHalf(Half):
         self.labels = torch.from_numpy(np.array(labels)).to(self.device)
         self.loss = LOSSES[loss]
 
+    def received(self, outputs: NDArray[np.floating[Any]]) -> Tensor:
+        """What a passive party has sent, on this half's device and in the precision of its weights."""
+        weight = next(self.model.parameters(), None)
+        return torch.from_numpy(outputs).to(self.device, None if weight is None else weight.dtype)
+
     def exchange(self, rows: Rows, outputs: Mapping[str, Tensor], weights: Tensor | None = None) -> Exchange:
         """Loss, scores, and gradients for every passive party; own gradients wait for `step`.
 

@@ -42,8 +42,12 @@ class TrainingProtocol(Protocol):
 class Compressor(Protocol):
     """How outputs are written on their way up. Both ends of a link have an instance, built from the same options."""
 
-    def pack(self, outputs: NDArray[np.floating[Any]], step: int) -> Message:
-        """The message that carries `outputs` (n_rows, width)."""
+    @property
+    def upload_share(self) -> float:
+        """Size of what goes up, beside float32: what VFLAIR counts, which leaves out positions and ranges."""
+
+    def pack(self, outputs: NDArray[np.floating[Any]], step: int, rows: Rows) -> Message:
+        """The message that carries `outputs` (n_rows, width) of these rows."""
 
     def unpack(self, message: Message, step: int, shape: tuple[int, int]) -> NDArray[np.floating[Any]]:
         """What the other end takes them for. RemoteProtocolError where the message is not what was agreed on."""

@@ -10,24 +10,40 @@ from numpy.typing import NDArray
 from vflparty import Message, RemoteProtocolError
 
 from ..messages import CutOutputs
+from ..split import Rows
+
+Reals = NDArray[np.floating[Any]]
+DIVERGED = (
+    "are not finite: training has diverged, or its columns are not scaled; lower the learning rate or scale "
+    "the columns"
+)
 
 
 class Uncompressed:
     """No compressor."""
 
-    def pack(self, outputs: NDArray[np.floating[Any]], step: int) -> Message:
+    upload_share = 1.0
+
+    def pack(self, outputs: Reals, step: int, rows: Rows) -> Message:
         return CutOutputs(outputs)
 
-    def unpack(self, message: Message, step: int, shape: tuple[int, int]) -> NDArray[np.floating[Any]]:
+    def unpack(self, message: Message, step: int, shape: tuple[int, int]) -> Reals:
         if not isinstance(message, CutOutputs):
             raise RemoteProtocolError(f"answered with {type(message).__name__}, no compressor was agreed on")
         return checked_array(message.outputs, shape, "outputs")
 
-    def note_gradient(self, gradient: NDArray[np.floating[Any]]) -> None:
+    def note_gradient(self, gradient: Reals) -> None:
         pass
 
 
-def checked_array(values: NDArray[Any], shape: tuple[int, int], what: str) -> NDArray[np.floating[Any]]:
+def check_finite(outputs: Reals) -> None:
+    """OverflowError unless all are finite, at the party that computed them."""
+    bad = int((~np.isfinite(outputs)).sum())
+    if bad:
+        raise OverflowError(f"{bad} of {outputs.size} outputs {DIVERGED}")
+
+
+def checked_array(values: NDArray[Any], shape: tuple[int, ...], what: str) -> Reals:
     """Floats of this shape, all finite; RemoteProtocolError otherwise."""
     if values.shape != shape or values.dtype.kind != "f":
         raise RemoteProtocolError(
@@ -35,8 +51,5 @@ def checked_array(values: NDArray[Any], shape: tuple[int, int], what: str) -> ND
         )
     if not np.isfinite(values).all():
         bad = int((~np.isfinite(values)).sum())
-        raise RemoteProtocolError(
-            f"{bad} of {values.size} {what} are not finite: training has diverged, or its columns are not scaled; "
-            "lower the learning rate or scale the columns"
-        )
+        raise RemoteProtocolError(f"{bad} of {values.size} {what} {DIVERGED}")
     return values
