@@ -1,5 +1,6 @@
 """The cut changes nothing: the parties' weights are those of the network in one piece, bit for bit."""
 
+import numpy as np
 import pytest
 import torch
 from torch.nn import functional as F
@@ -56,3 +57,18 @@ def test_cut_network_equals_the_uncut_network_bit_for_bit(n_parties, top, optimi
         expected |= {f"{prefix}.{name}": v for name, v in network.bottoms[k].state_dict().items()}
     expected = {name: value.numpy() for name, value in expected.items()}
     assert small.same(trained.weights, expected)
+
+
+@pytest.mark.parametrize("top", ["sum_top", "linear_top"])
+@pytest.mark.parametrize("compressor", ["", "quantize", "topk"])
+def test_parties_may_compute_in_different_precision(top, compressor):
+    X, y = small.blocks(3)
+    X[1] = X[1].astype(np.float64)
+    agreed = small.settings(compressor=compressor, n_evaluation=37)
+    training = small.Training(X, y, agreed, top=top, evaluation=X)
+    training.passive["one"]._half.model.double()
+    training.run()
+    assert {name.split(".")[0]: a.dtype for name, a in training.weights.items()} == {
+        "active": np.float32, "one": np.float64, "two": np.float32
+    }  # fmt: skip
+    assert training.result.scores.dtype == np.float32

@@ -2,8 +2,10 @@
 
 from .fedbcd import FedBCDParallel, FedBCDSequential
 from .fedsgd import FedSGD
+from .quantize import Quantize
 from .registry import COMPRESSORS, PROTOCOLS, ProtocolEntry, make_compressor, make_protocol, protocol_entry
 from .roles import Compressor, Leading, TrainingProtocol
+from .topk import TopK
 
 __all__ = [
     "COMPRESSORS",
@@ -14,6 +16,8 @@ __all__ = [
     "FedSGD",
     "Leading",
     "ProtocolEntry",
+    "Quantize",
+    "TopK",
     "TrainingProtocol",
     "make_compressor",
     "make_protocol",

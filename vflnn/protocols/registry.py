@@ -10,7 +10,9 @@ from typing import Any
 from ..naming import nearest
 from .fedbcd import FedBCDParallel, FedBCDSequential
 from .fedsgd import FedSGD
+from .quantize import Quantize
 from .roles import Compressor, TrainingProtocol
+from .topk import TopK
 from .uncompressed import Uncompressed
 
 
@@ -45,7 +47,11 @@ SCHEDULES: dict[str, Callable[..., TrainingProtocol]] = {
     "fedbcd-p": FedBCDParallel,
     "fedbcd-s": FedBCDSequential,
 }
-COMPRESSORS: dict[str, Callable[..., Compressor]] = {"": Uncompressed}
+COMPRESSORS: dict[str, Callable[..., Compressor]] = {
+    "": Uncompressed,
+    "quantize": Quantize,
+    "topk": TopK,
+}
 PROTOCOLS: dict[str, ProtocolEntry] = {
     entry.name: entry
     for entry in (
@@ -54,6 +60,8 @@ PROTOCOLS: dict[str, ProtocolEntry] = {
             "fedbcd-p", "one exchange a batch, then local steps of all parties at once", "fedbcd-p"
         ),
         ProtocolEntry("fedbcd-s", "one exchange a batch, local steps of the active party first", "fedbcd-s"),
+        ProtocolEntry("quantize", "FedSGD, outputs with a few bits an entry", "fedsgd", "quantize"),
+        ProtocolEntry("topk", "FedSGD, the largest entries of outputs", "fedsgd", "topk"),
     )
 }
 
