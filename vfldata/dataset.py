@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -62,6 +62,8 @@ class VerticalDataset:
     n_buckets: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if self.task not in get_args(Task):
+            raise ValueError(f"{self.name}: task is one of {', '.join(get_args(Task))}, got {self.task!r}")
         if self.is_table:
             self._check_table()
         else:
@@ -130,7 +132,9 @@ class VerticalDataset:
         for part in ("train", "test"):
             X, y = getattr(self, f"X_{part}"), getattr(self, f"y_{part}")
             if not isinstance(y, pd.Series):
-                raise TypeError(f"{self.name}: y_{part} is a Series, got {type(y).__name__}")
+                raise TypeError(
+                    f"{self.name}: y_{part} is a Series (pandas.Series(y, index=...)), got {type(y).__name__}"
+                )
             if self.is_table and not X.index.equals(y.index):
                 raise ValueError(
                     f"{self.name}: {len(X)} {part} rows and {len(y)} labels must have the same index"

@@ -3,6 +3,7 @@
 Read from the publishers' text files; none of the photographs is needed.
 """
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -48,6 +49,7 @@ def load_nuswide(
         The folder with a folder "nuswide"; by default the one that VFL_DATA_HOME names. Anywhere in it, for PART
         "Train" and "Test": Labels_CONCEPT_PART.txt (of the archive Groundtruth), PART_Normalized_CH.dat, and the same
         for CM55, CORR, EDH and WT (Low_Level_Features), PART_Tags1k.dat and, if you like, TagList1k.txt (NUS_WID_Tags).
+        Labels, features and tags may be packed with gzip.
 
     Raises FileNotFoundError naming the missing file, ValueError for files that do not fit together.
     """
@@ -116,11 +118,13 @@ def _tag_names(data_home: Folder) -> list[str]:
 
 
 def _folder(data_home: Folder) -> Path:
-    return (data_folder(data_home) or Path()) / FOLDER
+    """Without a folder of data, one that does not exist, so that nothing is found in it."""
+    return (data_folder(data_home) or Path(os.devnull)) / FOLDER
 
 
 def _find(name: str, data_home: Folder) -> Path:
-    found = sorted(_folder(data_home).rglob(name)) if data_folder(data_home) else []
+    folder = _folder(data_home)
+    found = [path for spelled in (name, f"{name}.gz") for path in sorted(folder.rglob(spelled))]
     if not found:
         get_it = "Get Groundtruth, Low_Level_Features and NUS_WID_Tags from the page of NUS-WIDE, unpack them"
         raise FileNotFoundError(missing(f"NUS-WIDE ({name})", data_home, get_it, f"{FOLDER}/"))

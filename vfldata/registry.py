@@ -59,7 +59,7 @@ class Entry:
         data = self.loader(**{**self.options, **known, **options})
         if self.then is not None:
             data = self.then(data)
-        if shares is not None or (n_parties is not None and "n_parties" not in known):
+        if shares is not None or n_parties not in (None, len(data.parties)):
             data = repartition(data, n_parties, shares=shares)
         return data
 
@@ -103,7 +103,8 @@ def load(
     ----------
     name : str
     n_parties : int, optional
-        Images are cut for 2 or 4; tables dealt out anew, see `repartition`. None: the parties of the loader.
+        Images are cut for 2 or 4; tables dealt out anew, see `repartition`, unless they have as many already.
+        None: the parties of the loader.
     shares : sequence or dict of numbers, optional
         Unequal parts of a table instead, as for `repartition`.
     data_home, random_state

@@ -4,7 +4,9 @@ Scaling is fitted on the training part alone, so nothing of the test part is in 
 """
 
 import dataclasses
+import operator
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -111,10 +113,11 @@ def _named_shares(
     if isinstance(shares, Mapping):
         wanted = dict(shares)
     else:
-        sizes = [1.0] * int(n_parties or 0) if shares is None else list(shares)
+        sizes = list(shares) if shares is not None else [1.0] * operator.index(n_parties or 0)
         parties = ["active", *(f"passive_{k}" for k in range(1, len(sizes)))]
         wanted = dict(zip(parties, sizes, strict=False))
-    if len(wanted) < 2 or not all(np.isfinite(share) and share > 0 for share in wanted.values()):
+    positive = [isinstance(share, Real) and np.isfinite(share) and share > 0 for share in wanted.values()]
+    if len(wanted) < 2 or not all(positive):
         raise ValueError(f"{name}: two or more parties with shares above 0, got {wanted}")
     return wanted
 
@@ -190,7 +193,7 @@ def _scaled_blocks(
     where: str, train: Any, test: Any, fit: Fit, limits: Limits
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     if sparse.issparse(train):
-        raise TypeError(f"{where} is sparse, and shifting its zeros would fill it")
+        raise TypeError(f"{where} is sparse, and shifting its zeros would fill it; take it as it is")
     shift, scale = fit(train)
     low, span = _low_and_span(train)
     constant = span == 0  # where a computed deviation may be a rounding error instead of 0

@@ -138,6 +138,13 @@ def test_a_graph_spans_the_samples_of_both_parts(graph):
         held_out(graph, 1)
 
 
+def test_an_unknown_task_and_labels_that_are_no_series_are_refused(mixed):
+    with pytest.raises(ValueError, match="task is one of binary, multiclass, regression, got 'ranking'"):
+        dataclasses.replace(mixed, task="ranking")
+    with pytest.raises(TypeError, match=r"y_test is a Series .* got ndarray"):
+        dataclasses.replace(mixed, y_test=np.array([0, 1]))
+
+
 def test_an_unknown_column_in_a_one_hot_group_is_named(mixed):
     with pytest.raises(ValueError, match=r"one-hot group 'a'\.\. has an unknown column 'z'"):
         dataclasses.replace(mixed, one_hot_groups=(("a", "z"),))

@@ -1,5 +1,7 @@
 """NUS-WIDE, from small files of the publishers' forms."""
 
+import gzip
+
 import numpy as np
 import pytest
 
@@ -50,6 +52,17 @@ def test_photographs_with_exactly_one_concept_are_taken(folder):
     assert data.class_names == CONCEPTS
 
 
+def test_packed_files_are_read_too(folder, monkeypatch):
+    plain = load_nuswide(data_home=folder.parent)
+    for path in (*folder.rglob("*_Tags1k.dat"), *folder.rglob("Labels_*.txt")):
+        path.with_name(f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
+        path.unlink()
+    monkeypatch.setenv("VFL_DATA_HOME", str(folder.parent))
+    packed = load_nuswide()
+    assert np.array_equal(packed.X_test["tags"], plain.X_test["tags"])
+    assert packed.y_train.equals(plain.y_train)
+
+
 def test_other_concepts_and_numbers_of_rows(folder):
     data = load_nuswide(concepts=["water", "grass"], n_train=4, n_test=None, data_home=folder.parent)
     assert data.task == "binary"
@@ -59,7 +72,7 @@ def test_other_concepts_and_numbers_of_rows(folder):
     assert load_nuswide(data_home=folder.parent).partition["tags"][999] == "word999"
 
 
-def test_files_that_do_not_fit_together_are_refused(folder):
+def test_files_that_do_not_fit_together_are_refused(folder, monkeypatch):
     path = folder / "NUS_WID_Tags" / "Test_Tags1k.dat"
     whole = path.read_text()
     path.write_text(whole + "0\t" * 1000 + "\n")
@@ -73,5 +86,8 @@ def test_files_that_do_not_fit_together_are_refused(folder):
         load_nuswide(data_home=folder.parent)
     with pytest.raises(FileNotFoundError, match=r"NUS-WIDE \(Labels_dragon_Train\.txt\).*Groundtruth"):
         load_nuswide(concepts=("person", "dragon"), data_home=folder.parent)
+    monkeypatch.delenv("VFL_DATA_HOME", raising=False)
+    with pytest.raises(FileNotFoundError, match="VFL_DATA_HOME is not set"):
+        load_nuswide()
     with pytest.raises(ValueError, match="two or more different names"):
         load_nuswide(concepts=("person",), data_home=folder.parent)

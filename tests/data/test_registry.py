@@ -35,6 +35,7 @@ def test_a_data_set_by_name_is_that_of_its_loader():
 
 def test_tables_are_dealt_to_so_many_parties_or_by_shares():
     assert len(load("nursery", n_parties=3).parties) == 3
+    assert load("nursery", n_parties=2).parties == ("school", "town")  # as many as there are already
     data = load("breast_cancer", shares={"clinic": 1, "lab": 5}, data_home="unused")
     assert {party: len(columns) for party, columns in data.partition.items()} == {"clinic": 5, "lab": 25}
 

@@ -135,7 +135,9 @@ def test_repartition_that_cannot_be_is_refused(table, images):
     for wrong in (1, 0):
         with pytest.raises(ValueError, match="two or more parties with shares above 0"):
             repartition(table, wrong)
-    for shares in ([1, 0], [1, np.nan], [3]):
+    with pytest.raises(TypeError, match="float"):
+        repartition(table, 2.0)
+    for shares in ([1, 0], [1, np.nan], [3], "ab"):
         with pytest.raises(ValueError, match="two or more parties with shares above 0"):
             repartition(table, shares=shares)
     with pytest.raises(TypeError, match="n_parties or shares, one of the two"):
