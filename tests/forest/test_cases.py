@@ -112,6 +112,7 @@ class TestParameters:
             ({"key_bits": 1024}, "key_bits must be one of"),
             ({"min_rows_per_sum": 0}, "min_rows_per_sum"),
             ({"network": "carrier pigeon"}, "network"),
+            ({"encryption": "affine"}, "encryption must be one of 'paillier', 'none'"),
         ],
     )
     def test_wrong_ones_are_refused_before_a_key_is_made(self, parameters, message, no_key):

@@ -7,6 +7,7 @@ import pytest
 from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 
 from tests.linear.small import PLAIN, WEAK, estimator, some_data
+from vfltree.linear.families import FAMILIES
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::vfltree.NotEncryptedWarning"),
@@ -76,3 +77,8 @@ def test_large_margins_give_finite_losses_and_probabilities():
     model = estimator("binary", residual="exact", max_iter=60, tol=0, C=np.inf, **PLAIN).fit(X, y)
     P = model.predict_proba(X * 1e4)
     assert np.isfinite(P).all() and np.abs(P.sum(axis=1) - 1).max() < 1e-12
+    margins = np.array([[-1000.0], [1000.0]])
+    with np.errstate(all="raise", under="ignore"):
+        assert FAMILIES["binomial"].losses(margins, np.array([[1.0], [1.0]])).tolist() == [1000.0, 0.0]
+        both = np.hstack([margins, -margins])
+        assert FAMILIES["multinomial"].losses(both, np.array([[1.0, 0.0]] * 2)).tolist() == [2000.0, 0.0]

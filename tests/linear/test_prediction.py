@@ -196,5 +196,17 @@ def test_blocks_by_party_are_matched_by_index():
     assert np.abs(by_ids.coef_ - one.coef_).max() == 0
 
 
+def test_columns_are_matched_by_name_and_missing_or_extra_ones_are_named():
+    X, y = some_data("binary", n_rows=40)
+    bank, shop = pd.DataFrame(X[:, :3], columns=list("abc")), pd.DataFrame(X[:, 3:], columns=list("defg"))
+    model = estimator("binary", partition=None, max_iter=5, **PLAIN).fit({"bank": bank, "shop": shop}, y)
+    given = model.predict_proba({"bank": bank, "shop": shop})
+    assert (model.predict_proba({"bank": bank[["c", "a", "b"]], "shop": shop}) == given).all()
+    with pytest.raises(ValueError, match=r"'shop': expected 4 features, got 3; missing columns \['g'\]"):
+        model.predict({"bank": bank, "shop": shop[["d", "e", "f"]]})
+    with pytest.raises(ValueError, match="'bank': expected 3 features, got 4"):
+        model.predict({"bank": X[:, :4], "shop": X[:, 3:]})
+
+
 def test_a_model_out_of_nothing_is_none():
     assert decode_model(b"") is None

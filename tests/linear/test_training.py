@@ -5,8 +5,9 @@ from __future__ import annotations
 import warnings
 
 import numpy as np
+import pandas as pd
 import pytest
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, DataConversionWarning
 from sklearn.linear_model import ElasticNet, LogisticRegression
 
 from tests.linear.small import PLAIN, WEAK, estimator, some_data
@@ -142,6 +143,26 @@ def test_labels_of_any_kind(labels, classes):
     model = estimator("binary", max_iter=5, **PLAIN).fit(X, np.array(labels)[y])
     assert model.classes_.tolist() == classes
     assert set(model.predict(X)) <= set(labels)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [lambda y: pd.Series(y, dtype="Int64"), pd.Categorical, np.array(["no", "yes"], dtype=object).take, list],
+)
+@quiet
+def test_labels_in_any_container(kind):
+    X, y = some_data("binary", n_rows=40)
+    model, same = (estimator("binary", max_iter=5, **PLAIN).fit(X, labels) for labels in (kind(y), y))
+    assert (model.predict_proba(X) == same.predict_proba(X)).all()
+    assert list(model.classes_) == sorted(set(kind(y)))
+
+
+@quiet
+def test_a_column_of_labels_warns_and_works():
+    X, y = some_data("binary", n_rows=40)
+    with pytest.warns(DataConversionWarning):
+        model = estimator("binary", max_iter=5, **PLAIN).fit(X, y[:, None])
+    assert (model.predict(X) == estimator("binary", max_iter=5, **PLAIN).fit(X, y).predict(X)).all()
 
 
 @pytest.mark.parametrize(

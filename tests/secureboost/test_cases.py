@@ -98,6 +98,7 @@ class TestFeatures:
     def test_a_constant_party_is_never_split(self, order, encryption):
         model = boost1(**encryption).fit(blocks(*order), Y4)
         np.testing.assert_allclose(positive(model, blocks(*order)), PROBA4, atol=1e-6)
+        assert model.feature_importances_.tolist() == [float(block is not CONST4) for block in order]
 
     @pytest.mark.parametrize("max_bin", [2, 32, 255, 256])
     def test_more_bins_than_values_do_no_harm(self, max_bin):
@@ -328,9 +329,16 @@ class TestEstimator:
         with pytest.raises(TypeError, match="max_dept"):
             SecureBoostClassifier(max_dept=3)
 
-    @pytest.mark.parametrize(("name", "value"), [("encryption", "affine"), ("network", "carrier pigeon")])
-    def test_unknown_schemes_list_the_known_ones(self, name, value, no_key):
-        with pytest.raises(ValueError, match=r"none|inprocess") as caught:
+    @pytest.mark.parametrize(
+        ("name", "value", "known"),
+        [
+            ("encryption", "affine", "'paillier', 'none'"),
+            ("network", "carrier pigeon", "'inprocess', 'process'"),
+            ("objective", "rank:ndcg", "binary:logistic.*multi:softprob"),
+        ],
+    )
+    def test_unknown_schemes_list_the_known_ones(self, name, value, known, no_key):
+        with pytest.raises(ValueError, match=known) as caught:
             boost1(**{name: value}).fit(blocks(XA4, CONST4), Y4)
         assert value in str(caught.value)
 

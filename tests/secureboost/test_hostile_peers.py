@@ -239,6 +239,16 @@ class TestAHostilePassiveParty:
         with pytest.raises(RemoteProtocolError, match=r"'shop'.*histograms of round 0"):
             train_with(Histograms, with_last_ciphertext(values[forged], private_key), private_key)
 
+    @pytest.mark.parametrize("place", [0.1, 0.5, 0.9])
+    def test_one_byte_that_flips_on_its_way_ends_the_training_and_becomes_no_zero(self, place, private_key):
+        def flip(answer: Histograms) -> Histograms:
+            sums = bytearray(answer.sums)
+            sums[int(place * len(sums))] ^= 0x10
+            return replace(answer, sums=bytes(sums))
+
+        with pytest.raises(RemoteProtocolError, match=r"'shop'.*histograms of round 0, level 0"):
+            train_with(Histograms, flip, private_key)
+
     @pytest.mark.parametrize(
         "values",
         [
