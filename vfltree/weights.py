@@ -39,6 +39,10 @@ def class_factors(
         class), over the classes that y holds.
     y : labels of the rows that have weight.  weights : theirs, where "balanced" counts rows by them.
     """
+    if isinstance(class_weight, str) and class_weight != "balanced":
+        raise ValueError(f"class_weight must be a dict, 'balanced' or None, got {class_weight!r}")
+    if not isinstance(class_weight, str | Mapping):
+        raise TypeError(f"class_weight must be a dict, 'balanced' or None, got {class_weight!r}")
     factors = np.ones(len(classes))
     if isinstance(class_weight, str):
         there = np.isin(classes, y)

@@ -107,6 +107,16 @@ def test_no_weight_at_all_is_refused(name):
         classifier(name).fit(X, y, np.zeros(90))
 
 
+@pytest.mark.parametrize("name", CLASSIFIERS)
+@pytest.mark.parametrize(
+    ("value", "error"), [(3, TypeError), ("heavy", ValueError), ([1, 2], TypeError), ({"a": -1}, ValueError)]
+)
+def test_what_is_no_weight_of_classes_is_named(name, value, error):
+    X, y = three_classes()
+    with pytest.raises(error, match="class_weight must be"):
+        classifier(name, class_weight=value).fit(X, y)
+
+
 def test_out_of_bag_shares_know_rows_of_no_weight_not():
     X, y = three_classes()
     with warnings.catch_warnings():
