@@ -27,6 +27,8 @@ def guess_bins(view: ActiveView, slots: Mapping[int, int], n_bins: int) -> np.nd
     blocks, sums = [], []
     for round_ in view.rounds:
         for node in round_.nodes:
+            if slots[round_.number] not in node.slots:
+                continue
             gradients = round_.gradients[node.rows, :, node.output].astype(np.float64)
             block, values = _equations(node, slots[round_.number], gradients, n_rows, n_bins)
             blocks.append(block)

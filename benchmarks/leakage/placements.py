@@ -104,7 +104,7 @@ def score(claims: list[Claims], judge: Judge) -> dict[str, float]:
     A row is placed where it is pinned to bins that hold a tenth of all rows at most, or to one bin: wider claims are
     what every foreign split tells by its nature. That features can be told apart over rounds is given to the attacker.
     """
-    narrow_by_feature = _narrow(judge.bins)
+    narrow_by_feature = narrow_ranges(judge.bins)
     solved, alone = (np.zeros(judge.bins.shape, dtype=bool) for _ in range(2))
     n_claims = n_true = 0
     for of_round in claims:
@@ -125,7 +125,7 @@ def score(claims: list[Claims], judge: Judge) -> dict[str, float]:
     }
 
 
-def _narrow(bins: np.ndarray) -> np.ndarray:
+def narrow_ranges(bins: np.ndarray) -> np.ndarray:
     """Whether a range of bins says something: bool (n_features, n_bins, n_bins), by lowest and highest bin."""
     n_bins = int(bins.max()) + 1
     shares = np.stack([np.bincount(column, minlength=n_bins) for column in bins.T]) / len(bins)

@@ -2,7 +2,7 @@
 
     make leakage                      breast cancer, and Credit where VFL_DATA_HOME (or its default) has it
     make leakage ARGS="--only credit --out -"
-    make leakage ARGS="--models linear --out -"
+    make leakage ARGS="--models linear --out -"         or "trees" (boosting), or "forests"
 
 Trainings run in the clear, which shows the same integers. Everything is seeded but the noise of label privacy, which is
 not by design. To add an attack: a module whose input is what one party saw, and a column here.
@@ -27,7 +27,7 @@ from sklearn.metrics import roc_auc_score
 REPO = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(REPO))
 
-from benchmarks.leakage import equations, label_inference, linear_run, placements, views  # noqa: E402
+from benchmarks.leakage import equations, forest_run, label_inference, linear_run, placements, views  # noqa: E402
 from vfldata import VerticalDataset, load_breast_cancer_vertical, load_credit  # noqa: E402
 
 TREES = {"n_estimators": 20, "max_depth": 6}
@@ -129,8 +129,8 @@ def solve_equations(data: VerticalDataset) -> Iterator[str]:
         yield f"| {variant} | {100 * right:.1f} % |"
 
 
-def report(tables: list[Table], linear: list[str], skipped: list[str]) -> str:
-    """The page. linear : lines of `linear_run`"""
+def report(tables: list[Table], others: list[str], skipped: list[str]) -> str:
+    """The page. others : lines of `forest_run` and `linear_run`"""
     lines = [
         "# How much leaks, measured",
         "",
@@ -142,7 +142,7 @@ def report(tables: list[Table], linear: list[str], skipped: list[str]) -> str:
         lines += ["", *_section(table)]
         if table.data.name == SMALL:
             lines += ["", *solve_equations(table.data)]
-    lines += linear
+    lines += others
     lines += [line for reason in skipped for line in ("", f"Not measured: {reason}")]
     return "\n".join(lines) + "\n"
 
@@ -192,22 +192,24 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--only", choices=DATA, help="one data set")
-    parser.add_argument("--models", choices=("trees", "linear"), help="one kind of model")
+    parser.add_argument("--models", choices=("trees", "forests", "linear"), help="one kind of model")
     parser.add_argument("--out", default=str(OUT), help="where the page goes; - prints it")
     chosen = parser.parse_args()
     warnings.simplefilter("ignore")
-    tables, linear, skipped = [], [], []
+    tables, forests, linear, skipped = [], [], [], []
     for name in [chosen.only] if chosen.only else DATA:
         try:
             data = DATA[name]()
         except FileNotFoundError as missing:
             skipped.append(f"{name}, {str(missing).splitlines()[0]}")
             continue
-        if chosen.models != "linear":
+        if chosen.models in (None, "trees"):
             tables.append(measure(data))
-        if chosen.models != "trees":
+        if chosen.models in (None, "forests"):
+            forests += ["", *forest_run.lines(data)]
+        if chosen.models in (None, "linear"):
             linear += ["", *linear_run.lines(data)]
-    page = report(tables, linear, skipped)
+    page = report(tables, forests + linear, skipped)
     if chosen.out == "-":
         print(page)
     else:

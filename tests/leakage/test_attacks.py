@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
 
-from benchmarks.leakage import equations, label_inference, placements, views
+from benchmarks.leakage import counts, equations, forest_views, label_inference, placements, views
+from vfltree.growing.numbering import child_ids
 from vfltree.secureboost import active
 
 pytestmark = pytest.mark.filterwarnings("ignore::vfltree.NotEncryptedWarning")
@@ -85,6 +86,65 @@ class TestPlacements:
         node = views.NodeSums(1, 0, np.arange(4), np.array([0]), sums, np.ones((1, 3), dtype=bool))
         (claims,) = placements.solve(views.ActiveView((views.ActiveRound(0, gradients, (node,)),)))
         assert (claims.low == placements.NOT_PLACED).all()
+
+
+@cache
+def forest(**settings: Any) -> views.Training:
+    blocks, y = data()
+    return forest_views.train(blocks, y, blocks, **{"n_estimators": 6, "max_depth": 8, **settings})
+
+
+class TestForests:
+    def test_row_sets_of_many_trees_tell_labels(self):
+        training = forest(min_rows_per_sum=10)
+        table = label_inference.node_table(training.passive)
+        assert label_inference.judge(table, data()[1], 8).accuracy > 0.88
+
+    def test_the_view_holds_what_a_passive_party_sees(self):
+        """Roots are the drawn rows, and every other node is a part of its parent."""
+        for tree in forest(min_rows_per_sum=10).passive.rounds:
+            sizes = [len(rows) for rows in tree.values()]
+            assert 300 < max(sizes) < 420 and sizes[0] == max(sizes)
+            for record, rows in tree.items():
+                children = [tree[child] for child in child_ids(record) if child in tree]
+                if children:
+                    assert np.array_equal(np.sort(np.concatenate(children)), rows)
+
+    @pytest.mark.parametrize("k", [1, 10])
+    def test_sums_are_those_of_the_rows(self, k):
+        training = forest(min_rows_per_sum=k)
+        for tree in training.active.rounds:
+            for node in tree.nodes:
+                for place, slot in enumerate(node.slots):
+                    bins = training.judge.bins[node.rows, training.judge.orders[tree.number][slot]]
+                    ends = np.flatnonzero(node.borders[place])
+                    want = np.zeros((len(ends), 2), dtype=np.int64)
+                    np.add.at(want, np.searchsorted(ends, bins), tree.gradients[node.rows, :, 0])
+                    assert (want == node.sums[place][ends]).all()
+
+    def test_counts_place_rows_where_every_sum_is_sent_and_never_falsely(self):
+        every, merged = (
+            counts.score(training.active, training.judge)
+            for training in (forest(min_rows_per_sum=1), forest(min_rows_per_sum=10))
+        )
+        assert every["solved"] > 0.05
+        assert merged["solved"] < 0.01
+        assert every["true"] == merged["true"] == 1.0
+
+    def test_a_planted_row_is_found(self):
+        """Rows of labels 1, 1, 0, drawn once, twice and once, in bins 0, 1 and 1: only one bin has two draws of 1."""
+        gradients = np.array([[1, 1], [2, 2], [0, 1]])[:, :, None]
+        node = views.NodeSums(
+            1,
+            0,
+            np.arange(3),
+            np.array([0]),
+            np.array([[[1, 1], [2, 3], [0, 0]]]),
+            np.ones((1, 3), dtype=bool),
+        )
+        view = views.ActiveView((views.ActiveRound(0, gradients, (node,)),))
+        possible = counts.possible_bins(view, {0: np.array([0])}, 3)[:, 0]
+        assert possible.tolist() == [[True, True, False], [False, True, False], [False, True, False]]
 
 
 class TestEquations:
