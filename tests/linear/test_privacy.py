@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 
 from tests.linear.small import some_data
-from tests.linear.views import differences_are_small, noise_is_kept, train, values_of
-from vflcrypto import masking
-from vflcrypto.masking import OneTimeMask, hide
+from tests.linear.views import train
+from tests.planted import (
+    SameMask,
+    differences_are_small,
+    masked_in_the_clear,
+    masked_with_half,
+    noise_is_kept,
+    uniform,
+    values_of,
+)
 from vflparty.coordinator import OpenMasked
 from vfltree.linear.columns import SCORE_BITS
 from vfltree.linear.exact.messages import ClearScores
@@ -25,37 +30,6 @@ def small(n_parties=2, n_rows=12):
     X, y = some_data("binary", n_rows=n_rows)
     names = ["bank", "shop", "phone"][:n_parties]
     return {name: X[:, i::n_parties] for i, name in enumerate(names)}, y
-
-
-def masked_in_the_clear(array, n_jobs=1):
-    """A uniform mask without fresh noise."""
-    masked, mask = hide(array, n_jobs)
-    ring, n = array.public_key.ring, array.public_key.n
-    words = masking.wide.from_ints([value % n for value in mask._values], ring.words + 1)[:, : ring.words]
-    elements = ring.mul_one_plus_mk(array.elements, np.ascontiguousarray(words))
-    return masked._replace(elements=elements, freshness="wide"), mask
-
-
-def masked_with_half(array, n_jobs=1):
-    masked, mask = hide(array, n_jobs)
-    return masked.rerandomize("half"), mask
-
-
-class SameMask:
-    """The same numbers for every step."""
-
-    def __init__(self):
-        self._by_size = {}
-
-    def __call__(self, array, n_jobs=1):
-        n = array.public_key.n
-        values = self._by_size.setdefault(array.size, [n // 3 + i for i in range(array.size)])
-        masked, _ = hide(array, n_jobs)
-        ring = array.public_key.ring
-        words = masking.wide.from_ints(values, ring.words + 1)[:, : ring.words]
-        elements = ring.mul_one_plus_mk(array.elements, np.ascontiguousarray(words))
-        planted = masked._replace(elements=elements, freshness="wide").rerandomize("wide")
-        return planted, OneTimeMask(list(values), n, array.shape, array.bound)
 
 
 @pytest.mark.parametrize("how", EXCHANGES)
@@ -112,16 +86,6 @@ def test_what_leaves_for_another_party_is_blinded(how, monkeypatch):
     run = train(blocks, y, monkeypatch, **how)
     assert not noise_is_kept(run.sent)
     assert run.sent or how == {"residual": "exact"}  # where residuals are encrypted afresh
-
-
-def uniform(values, n):
-    """Chi-squared of 16 bins of value / n and of the low four bits, and differences of neighbours."""
-    tables = [
-        np.bincount([16 * value // n for value in values], minlength=16),
-        np.bincount([value % 16 for value in values], minlength=16),
-        np.bincount([16 * ((b - a) % n) // n for a, b in itertools.pairwise(values)], minlength=16),
-    ]
-    return all(((t - t.mean()) ** 2 / t.mean()).sum() < 45.0 for t in tables)
 
 
 @pytest.mark.parametrize("how", [{"exchange": "scores"}, {"exchange": "rows"}])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -152,28 +151,3 @@ def _watch(run: Run, patch: pytest.MonkeyPatch, hide: Any, send: Any) -> None:
     patch.setattr("vflparty.arithmetic.hide", watched_hide)
     patch.setattr(PaillierArithmetic, "send", watched_send)
     patch.setattr(OwnModel, "take_step", watched_step)
-
-
-def values_of(array: CiphertextArray) -> list[int]:
-    """The ciphertexts as integers."""
-    return array.public_key.ring.to_ints(array.elements)
-
-
-def noise_is_kept(pairs: list[tuple[CiphertextArray, CiphertextArray]]) -> bool:
-    """Is some ciphertext after masking or blinding the one before times (1 + m n), so that its noise shows?"""
-    for before, after in pairs:
-        n = before.public_key.n
-        for old, new in zip(values_of(before), values_of(after), strict=True):
-            if new * pow(old, -1, n * n) % n == 1:
-                return True
-    return False
-
-
-def differences_are_small(opened: list[list[int]], n: int) -> bool:
-    """Are two steps' opened values closer than masks of their own could be (2^-64 of the range)?"""
-    limit = n >> 64
-    return any(
-        min((b - a) % n, (a - b) % n) < limit
-        for one, two in itertools.pairwise(opened)
-        for a, b in zip(one, two, strict=True)
-    )
