@@ -23,7 +23,8 @@ SHARED = {
     },
     "vflnn": {  # either side runs the same protocol object and the same kind of half; models are anybody's
         "agreement", "losses", "messages", "models", "models.*", "naming", "order", "protocols.*", "recipes", "samples",
-        "split", "state", "working",
+        "split", "state", "working", "encrypted.factors", "encrypted.messages", "encrypted.numbers", "encrypted.share",
+        "encrypted.terms",
     },
 }  # fmt: skip
 

@@ -18,6 +18,12 @@ def linear(in_shape, width):
     return nn.Linear(in_shape[0], width)
 
 
+def half_frozen(in_shape, width):
+    layer = nn.Linear(in_shape[0], width)
+    layer.weight.requires_grad_(False)
+    return layer
+
+
 def tanh_net(in_shape, width, hidden=5, dropout=0.0):
     return nn.Sequential(
         nn.Linear(in_shape[0], hidden), nn.Tanh(), nn.Dropout(dropout), nn.Linear(hidden, width)
