@@ -14,7 +14,7 @@ take the very steps of `JoinedNetwork`, the same network in one piece (VFLAIR, s
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +31,7 @@ from .state import export_state, restore_state
 from .working import RandomStream
 
 Rows = NDArray[np.int64]
+Weigh = Callable[[Mapping[str, Tensor]], Tensor]
 
 
 class JoinedNetwork(nn.Module):
@@ -145,6 +146,9 @@ class Exchange:
     loss: float
     scores: Tensor  # (n, n_outputs), detached
     gradients: dict[str, Tensor]  # by passive party, of the mean loss
+    weights: Tensor | None = (
+        None  # of the samples in the loss that own gradients are of; None: all count in full
+    )
 
 
 class TopHalf(Half):
@@ -184,11 +188,12 @@ class TopHalf(Half):
         weight = next(self.model.parameters(), None)
         return torch.from_numpy(outputs).to(self.device, None if weight is None else weight.dtype)
 
-    def exchange(self, rows: Rows, outputs: Mapping[str, Tensor], weights: Tensor | None = None) -> Exchange:
+    def exchange(self, rows: Rows, outputs: Mapping[str, Tensor], weigh: Weigh | None = None) -> Exchange:
         """Loss, scores, and gradients for every passive party; own gradients wait for `step`.
 
         outputs : by passive party, in the parties' order, (n_rows, width)
-        weights : of single samples in the loss, (n_rows,)
+        weigh : from the gradients for the passive parties to a weight of each sample (n_rows,), with which it counts
+            in the loss of the step, and in nothing else
         """
         labels = self.labels[torch.from_numpy(rows).to(self.device)]
         leaves = {party: output.detach().requires_grad_() for party, output in outputs.items()}
@@ -196,10 +201,17 @@ class TopHalf(Half):
             self.model.train()
             self.zero_grad()
             scores = self._scores(self.samples, rows, list(leaves.values()))
-            loss = mean_loss(self.loss(scores, labels), labels, weights)
-            loss.backward()
-        gradients = {party: _gradient_of(leaf) for party, leaf in leaves.items()}
-        return Exchange(float(loss.detach()), scores.detach(), gradients)
+            losses = self.loss(scores, labels)
+            loss, weights = mean_loss(losses, labels), None
+            loss.backward(retain_graph=weigh is not None)
+            gradients = {party: _gradient_of(leaf) for party, leaf in leaves.items()}
+            if weigh is not None:
+                weights = weigh(gradients)
+                self.zero_grad()
+                for leaf in leaves.values():
+                    leaf.grad = None  # or the next ones would be added to those above
+                mean_loss(losses, labels, weights).backward()
+        return Exchange(float(loss.detach()), scores.detach(), gradients, weights)
 
     def evaluate(self, samples: Samples | None, start: int, stop: int, outputs: Sequence[Tensor]) -> Tensor:
         """Scores of rows in evaluation mode; `outputs` are the passive parties' of the same rows."""

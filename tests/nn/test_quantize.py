@@ -181,7 +181,7 @@ def test_only_outputs_are_quantised_and_no_other_message_changes():
 
 
 @pytest.mark.parametrize("n_parties", [2, 3])
-@pytest.mark.parametrize("schedule", ["fedsgd", "fedbcd-p", "fedbcd-s"])
+@pytest.mark.parametrize("schedule", ["fedsgd", "fedbcd-p", "fedbcd-s", "celu"])
 @pytest.mark.parametrize("compressor", ["quantize", "topk"])
 def test_every_schedule_takes_every_compressor(n_parties, schedule, compressor):
     X, y = small.blocks(n_parties, n=60)

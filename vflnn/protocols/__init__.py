@@ -1,5 +1,6 @@
 """Protocols: who steps how often on one exchange, and how outputs are compressed. One algorithm per file."""
 
+from .celu import CELU
 from .fedbcd import FedBCDParallel, FedBCDSequential
 from .fedsgd import FedSGD
 from .quantize import Quantize
@@ -8,6 +9,7 @@ from .roles import Compressor, Leading, TrainingProtocol
 from .topk import TopK
 
 __all__ = [
+    "CELU",
     "COMPRESSORS",
     "PROTOCOLS",
     "Compressor",

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..naming import nearest
+from .celu import CELU
 from .fedbcd import FedBCDParallel, FedBCDSequential
 from .fedsgd import FedSGD
 from .quantize import Quantize
@@ -46,6 +47,7 @@ SCHEDULES: dict[str, Callable[..., TrainingProtocol]] = {
     "fedsgd": FedSGD,
     "fedbcd-p": FedBCDParallel,
     "fedbcd-s": FedBCDSequential,
+    "celu": CELU,
 }
 COMPRESSORS: dict[str, Callable[..., Compressor]] = {
     "": Uncompressed,
@@ -60,6 +62,7 @@ PROTOCOLS: dict[str, ProtocolEntry] = {
             "fedbcd-p", "one exchange a batch, then local steps of all parties at once", "fedbcd-p"
         ),
         ProtocolEntry("fedbcd-s", "one exchange a batch, local steps of the active party first", "fedbcd-s"),
+        ProtocolEntry("celu", "one exchange a batch, then local updates on batches exchanged before", "celu"),
         ProtocolEntry("quantize", "FedSGD, outputs with a few bits an entry", "fedsgd", "quantize"),
         ProtocolEntry("topk", "FedSGD, the largest entries of outputs", "fedsgd", "topk"),
     )
