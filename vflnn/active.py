@@ -62,6 +62,7 @@ class ActiveParty(Leader):
     loss : a name of losses.LOSSES
     ids : identifiers of the training rows; None: rows are rows
     seed : of its random numbers, where models are modules
+    n_threads : of its work, see RandomStream
     state : where training goes on from
     """
 
@@ -86,6 +87,7 @@ class ActiveParty(Leader):
         ids: Collection[object] | None = None,
         seed: int = 0,
         device: str = "cpu",
+        n_threads: int = 1,
         state: HalfState | None = None,
     ) -> None:
         self._agreed = Agreement(settings)
@@ -94,7 +96,7 @@ class ActiveParty(Leader):
         if len(labels) != settings.n_samples:
             raise ValueError(f"{len(labels)} labels for {settings.n_samples} rows")
         stream = RandomStream(
-            next((m.seed for m in (bottom, top) if isinstance(m, ModelRecipe)), seed), device
+            next((m.seed for m in (bottom, top) if isinstance(m, ModelRecipe)), seed), device, n_threads
         )
         with stream.working():
             if isinstance(bottom, ModelRecipe):
@@ -136,6 +138,7 @@ class ActiveParty(Leader):
             evaluation_labels=setup.evaluation_labels,
             loss=setup.loss,
             device=setup.device,
+            n_threads=setup.n_threads,
             state=None if setup.state is None else codec.decode(setup.state, (HalfState,)),  # type: ignore[arg-type]
         )
         party._rows = codec.decode(setup.rows, (RowsDigest,))  # type: ignore[assignment]

@@ -64,6 +64,7 @@ class PassiveSetup(Message):
     model: bytes  # frame of a ModelRecipe
     rows: bytes  # frame of a RowsDigest
     device: str
+    n_threads: int  # of its work
     state: bytes | None  # frame of a HalfState, where training goes on
 
 
@@ -85,6 +86,7 @@ class ActiveSetup(Message):
     settings: bytes  # frame of a TrainingSettings
     rows: bytes  # frame of a RowsDigest
     device: str
+    n_threads: int  # of its work
     state: bytes | None
 
 

@@ -41,6 +41,7 @@ class PassiveParty(Party):
     evaluation : rows of which it gives outputs without training on them
     ids : identifiers of the training rows, in the agreed order (only a digest leaves); None: rows are rows
     seed : of its random numbers where `model` is a module; a recipe has its own
+    n_threads : of its work, see RandomStream
     state : where training goes on from
     """
 
@@ -61,9 +62,10 @@ class PassiveParty(Party):
         ids: Collection[object] | None = None,
         seed: int = 0,
         device: str = "cpu",
+        n_threads: int = 1,
         state: HalfState | None = None,
     ) -> None:
-        stream = RandomStream(model.seed if isinstance(model, ModelRecipe) else seed, device)
+        stream = RandomStream(model.seed if isinstance(model, ModelRecipe) else seed, device, n_threads)
         if isinstance(model, ModelRecipe):
             with stream.working():
                 model = build_bottom(model, samples.shape, width)
@@ -89,6 +91,7 @@ class PassiveParty(Party):
             if setup.evaluation is None
             else Samples.from_frame(setup.evaluation, setup.device),
             device=setup.device,
+            n_threads=setup.n_threads,
             state=None if setup.state is None else codec.decode(setup.state, (HalfState,)),  # type: ignore[arg-type]
         )
         party._rows = codec.decode(setup.rows, (RowsDigest,))  # type: ignore[assignment]

@@ -67,6 +67,7 @@ class TrainingPlan:
     ids : identifiers of the rows; None: rows are rows
     seed : of random numbers where models are modules
     device : "cpu", "cuda", ...
+    n_threads : of every party's work; weights are the same bits for the same number
     active_state : where the active party goes on from
     """
 
@@ -82,6 +83,7 @@ class TrainingPlan:
     ids: Any = None
     seed: int = 0
     device: str = "cpu"
+    n_threads: int = 1
     active_state: HalfState | None = None
 
     @property
@@ -181,6 +183,7 @@ def seats(plan: TrainingPlan) -> list[Seat]:
             model=_frame(part.model),
             rows=rows,
             device=plan.device,
+            n_threads=plan.n_threads,
             state=_optional(part.state),
         )
         listed.append(make_seat(party, PassiveParty, setup))
@@ -204,6 +207,7 @@ def _active_setup(plan: TrainingPlan, rows: bytes) -> ActiveSetup:
         settings=codec.encode(plan.settings),
         rows=rows,
         device=plan.device,
+        n_threads=plan.n_threads,
         state=_optional(plan.active_state),
     )
 
@@ -225,6 +229,7 @@ def _active_party(plan: TrainingPlan) -> ActiveParty:
         ids=plan.ids,
         seed=plan.seed,
         device=plan.device,
+        n_threads=plan.n_threads,
         state=plan.active_state,
     )
 
@@ -241,6 +246,7 @@ def _passive_party(plan: TrainingPlan, party: str) -> PassiveParty:
         ids=plan.ids,
         seed=plan.seed + 1 + list(plan.passive).index(party),
         device=plan.device,
+        n_threads=plan.n_threads,
         state=part.state,
     )
 
