@@ -14,8 +14,8 @@ class RandomStream:
     Training in one process and in several therefore draws the same numbers.
 
     seed : any int >= 0; equal seeds give equal streams
-    n_threads : that its work uses. Sums over parts depend on how many parts there are, so equal bits need equal numbers;
-        and small networks are fastest on one, by far where parties share the cores.
+    n_threads : that its work uses. Sums over parts depend on how many parts there are, so equal bits need equal
+        numbers; and small networks are fastest on one, by far where parties share the cores.
     """
 
     def __init__(self, seed: int, device: str = "cpu", n_threads: int = 1) -> None:
