@@ -24,6 +24,22 @@ def half_frozen(in_shape, width):
     return layer
 
 
+def frozen(in_shape, width):
+    return nn.Linear(in_shape[0], width).requires_grad_(False)
+
+
+def too_wide(in_shape, width):
+    return nn.Linear(in_shape[0], width + 1)
+
+
+def normalised(in_shape, width):
+    return nn.Sequential(nn.Linear(in_shape[0], width), nn.BatchNorm1d(width))
+
+
+def with_dropout(in_shape, width):
+    return tanh_net(in_shape, width, dropout=0.5)
+
+
 def tanh_net(in_shape, width, hidden=5, dropout=0.0):
     return nn.Sequential(
         nn.Linear(in_shape[0], hidden), nn.Tanh(), nn.Dropout(dropout), nn.Linear(hidden, width)

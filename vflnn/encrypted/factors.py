@@ -122,7 +122,7 @@ class JacobianFactors(Factors):
             jacobian, alone = by_rows(values, inputs[0])
         except (RuntimeError, ValueError) as error:
             raise ValueError(f"{_DEPENDENT}: {error}") from error
-        if not torch.allclose(alone, outputs, rtol=_AGREE, atol=_AGREE):
+        if not torch.allclose(alone, outputs, rtol=_AGREE, atol=_AGREE, equal_nan=True):
             raise ValueError(_DEPENDENT)
         n_terms = outputs.numel()
         return torch.cat([jacobian[name].reshape(n_terms, -1) for name in values], dim=1).cpu().numpy()
