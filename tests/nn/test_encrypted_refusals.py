@@ -4,11 +4,14 @@ import dataclasses
 
 import numpy as np
 import pytest
+import torch
+from torch import nn
 
 from tests.crypto.insecure_keys import insecure_key
 from tests.nn import small
 from tests.nn.under_encryption import HERE, PLAIN, WEAK, plan
 from vflnn.encrypted import EncryptedActiveParty, EncryptedPassiveParty, Terms
+from vflnn.encrypted.factors import JacobianFactors
 from vflnn.encrypted.messages import (
     AskEncryptedOutputs,
     EncryptedOutputs,
@@ -290,7 +293,7 @@ def test_outputs_that_do_not_fit_the_scale_overflow():
 
 @pytest.mark.parametrize("bottom", ["normalised", "with_dropout"])
 def test_bottoms_whose_rows_depend_on_each_other_are_refused(bottom):
-    with pytest.raises(ValueError, match="row by row"):
+    with pytest.raises(ValueError, match=r"party '\w+': its bottom model gives a row alone .* row by row"):
         train_encrypted(plan(bottom=bottom), PLAIN)
 
 
@@ -386,3 +389,18 @@ def test_quotas_are_the_parameters_that_are_trained():
         "one": count, "two": count, "active": count + 1,
     }  # fmt: skip
     assert setup.max_steps == 3 * 4
+
+
+def test_nodes_of_a_graph_are_refused():
+    inputs = (torch.zeros(4, 2), torch.eye(4).to_sparse_csr())
+    with pytest.raises(ValueError, match="nodes of a graph depend on each other"):
+        JacobianFactors(nn.Linear(2, 3), 3).of(inputs, torch.zeros(4, 3))
+
+
+def test_columns_without_a_bottom_model_are_refused():
+    X, y = small.blocks(2, n=N)
+    for part in ({"samples": Samples(X[0])}, {"bottom": model_recipe(f"{HERE}:linear")}):
+        with pytest.raises(ValueError, match="a bottom model needs samples"):
+            EncryptedActiveParty(
+                small.settings(n_samples=N), y, ["one"], coordinator="", n_classes=C, terms=PLAIN, **part
+            )

@@ -105,6 +105,8 @@ class EncryptedActiveParty(Leader):
         self._agreed = Agreement(settings)
         if samples is not None:
             self._agreed.check_samples(samples, evaluation)
+        if (bottom is None) != (samples is None):
+            raise ValueError("a bottom model needs samples, and samples need a bottom model")
         if not passive_parties:
             raise ValueError("encrypted training needs a passive party; with one party nothing crosses")
         if bool(coordinator) != (terms.encryption != "none"):
@@ -114,9 +116,8 @@ class EncryptedActiveParty(Leader):
         self._targets = encode_labels(checked_labels(labels, settings.n_samples, n_classes), n_classes)
         stream = RandomStream(bottom.seed if isinstance(bottom, ModelRecipe) else seed, device)
         if isinstance(bottom, ModelRecipe):
-            assert samples is not None
             with stream.working():
-                bottom = build_bottom(bottom, samples.shape, n_classes)
+                bottom = build_bottom(bottom, samples.shape, n_classes)  # type: ignore[union-attr]
         n_outputs = len(passive_parties) + (bottom is not None)
         self.half = TopHalf(bottom, SumTop((n_classes,) * n_outputs), samples, labels, loss, stream, device)
         self.half.prepare(settings, state)

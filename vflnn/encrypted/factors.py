@@ -111,8 +111,13 @@ class JacobianFactors(Factors):
     def of(self, inputs: tuple[Tensor, ...], outputs: Tensor) -> NDArray[Any]:
         if len(inputs) > 1:
             raise ValueError(
-                "rows of a graph depend on each other: encrypted training cannot take them one by one"
+                "nodes of a graph depend on each other, and encrypted training differentiates row by row"
             )
+        # functional_call puts such a parameter back in one of its places only.
+        if len(list(self._model.named_parameters(remove_duplicate=False))) > len(
+            list(self._model.parameters())
+        ):
+            raise ValueError("its bottom model has a parameter in two places; here each must have one")
         at_once = max(1, _ENTRIES_AT_ONCE // (self._n_classes * self.n_values))
         by_rows = vmap(
             jacrev(self._row, has_aux=True), in_dims=(None, 0), randomness="different", chunk_size=at_once
@@ -121,7 +126,7 @@ class JacobianFactors(Factors):
         try:
             jacobian, alone = by_rows(values, inputs[0])
         except (RuntimeError, ValueError) as error:
-            raise ValueError(f"{_DEPENDENT}: {error}") from error
+            raise ValueError(f"{_DEPENDENT}: {str(error).splitlines()[0][:100]}") from error
         if not torch.allclose(alone, outputs, rtol=_AGREE, atol=_AGREE, equal_nan=True):
             raise ValueError(_DEPENDENT)
         n_terms = outputs.numel()
@@ -143,6 +148,6 @@ class JacobianFactors(Factors):
 
 
 _DEPENDENT = (
-    "the bottom model gives a row alone another output than within its batch, or none (batch normalisation and dropout "
-    "do), and encrypted training differentiates it row by row"
+    "its bottom model gives a row alone another output than within its batch, or none (batch normalisation and dropout "
+    "do that), and encrypted training differentiates row by row"
 )

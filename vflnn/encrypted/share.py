@@ -94,7 +94,11 @@ class OwnShare:
         inputs = self._samples.inputs(rows, self._model)
         with self._half.stream.working():
             self._half.model.train()
-            factors = self._factors.of(inputs, self._forward(inputs))
+            outputs = self._forward(inputs)
+            try:
+                factors = self._factors.of(inputs, outputs)
+            except ValueError as error:
+                raise ValueError(f"party {self._party!r}: {error}") from error
         return encode_factors(factors, self._party)
 
     def _forward(self, inputs: tuple[torch.Tensor, ...]) -> torch.Tensor:
