@@ -113,7 +113,7 @@ def test_similarity_of_tiny_and_of_absurd_rows_is_a_number_from_minus_one_to_one
 
 
 @pytest.mark.parametrize("n_parties", [2, 3])
-@pytest.mark.parametrize("updates", [0, 1, 4])
+@pytest.mark.parametrize("updates", [0, 4])
 def test_one_cached_batch_without_weights_is_fedbcd_bit_for_bit(n_parties, updates):
     """R local updates and the exchange are its Q = R + 1."""
     X, y = small.blocks(n_parties, n=40)
@@ -148,7 +148,7 @@ def test_bytes_are_those_of_fedsgd():
 
 @pytest.mark.parametrize("n_parties", [2, 3])
 @pytest.mark.parametrize("top", ["sum_top", "linear_top"])
-@pytest.mark.parametrize(("window", "threshold"), [(3, 0.9), (3, None), (1, 0.9), (5, -1.0)])
+@pytest.mark.parametrize(("window", "threshold"), [(3, 0.9), (3, None), (5, -1.0)])
 def test_updates_equal_the_rule_by_hand(n_parties, top, window, threshold):
     """Cached gradients meet the samples of their own batch, which a shuffled order keeps apart; the last is short."""
     X, y = small.blocks(n_parties)

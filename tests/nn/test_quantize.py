@@ -42,7 +42,7 @@ def test_codes_lie_one_after_the_other_highest_bit_first():
     )
 
 
-@pytest.mark.parametrize("bits", range(1, 33))
+@pytest.mark.parametrize("bits", [*range(1, 10), 15, 16, 17, 24, 31, 32])
 def test_an_error_is_at_most_half_a_step(bits):
     outputs = NORMAL.astype(np.float64)
     error = np.abs(sent(outputs, bits) - outputs).max()
@@ -59,7 +59,7 @@ def test_half_a_step_is_reached_so_that_the_bound_says_something():
 @pytest.mark.parametrize("bits", [1, 2, 4])
 def test_errors_are_zero_on_average_over_dithers_at_the_ends_of_the_range_too(bits):
     outputs = NORMAL.astype(np.float64)
-    n_dithers = 4000
+    n_dithers = 1500
     mean = np.mean([sent(outputs, bits, step) for step in range(n_dithers)], axis=0)
     # An error is uniform over a step: its deviation is s / sqrt(12), that of the mean sqrt(n_dithers) times smaller.
     deviation = step_size(outputs, bits) / np.sqrt(12 * n_dithers)
@@ -180,11 +180,10 @@ def test_only_outputs_are_quantised_and_no_other_message_changes():
     assert "CutOutputs" not in quantised and "QuantizedOutputs" in quantised
 
 
-@pytest.mark.parametrize("n_parties", [2, 3])
 @pytest.mark.parametrize("schedule", ["fedsgd", "fedbcd-p", "fedbcd-s", "celu"])
 @pytest.mark.parametrize("compressor", ["quantize", "topk"])
-def test_every_schedule_takes_every_compressor(n_parties, schedule, compressor):
-    X, y = small.blocks(n_parties, n=60)
-    agreed = small.settings(protocol=schedule, compressor=compressor, epochs=12, n_samples=60)
+def test_every_schedule_takes_every_compressor(schedule, compressor):
+    X, y = small.blocks(3, n=60)
+    agreed = small.settings(protocol=schedule, compressor=compressor, epochs=8, n_samples=60)
     loss = small.Training(X, y, agreed).run().result.step_loss
-    assert loss[-5:].mean() < 0.6 * loss[:5].mean()
+    assert loss[-5:].mean() < 0.7 * loss[:5].mean()
