@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,8 @@ class Samples:
 
     def __init__(self, values: Any, graph: Any = None, device: str = "cpu") -> None:
         self._device = torch.device(device)
+        if graph is not None and sparse.issparse(values):
+            values = values.toarray()  # all nodes are in every batch
         self._sparse = values.tocsr() if sparse.issparse(values) else None
         self._dense = None if self._sparse is not None else torch.from_numpy(_own(values)).to(self._device)
         self.graph = None if graph is None else _csr_tensor(graph, self._device)
@@ -114,6 +117,7 @@ def _csr_fields(matrix: Any) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[n
 
 def _csr_tensor(matrix: Any, device: torch.device) -> torch.Tensor:
     data, indices, indptr, shape = _csr_fields(matrix)
-    return torch.sparse_csr_tensor(
-        torch.from_numpy(indptr), torch.from_numpy(indices), torch.from_numpy(data), size=shape, device=device
-    )
+    parts = (torch.from_numpy(part) for part in (indptr, indices, data))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sparse (CSR tensor support|invariant checks)")  # SciPy has checked it
+        return torch.sparse_csr_tensor(*parts, size=shape, device=device)

@@ -1,0 +1,77 @@
+"""All repeats of a config, one after the other; what is finished already is not made again."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from tqdm import tqdm
+
+from vflparty.party import ProgressHook
+
+from ..communication import communication_of
+from .config import Config, RunConfig
+from .results import Results, repeat_key
+from .training import auc, epoch_line, train_once
+
+Say = Callable[[str], None]
+
+
+def run_config(config: Config, *, fresh: bool = False, say: Say = print) -> Results:
+    """Train every run with every seed; a line is said for each.
+
+    fresh : make repeats again whose results are there already
+    """
+    results = Results(config.results)
+    repeats = [(run, seed) for run in config.runs for seed in config.seeds]
+    for number, (run, seed) in enumerate(repeats, 1):
+        place = f"[{number}/{len(repeats)}] {run.name}, seed {seed}"
+        if repeat_key(run, seed) in results and not fresh:
+            say(f"{place}: made already")
+            continue
+        with progress(place, run.training.epochs) as hook:
+            figures = run_once(run, seed, hook)
+        results.add(run, seed, figures)
+        say(f"{place}: {_line(figures)}")
+    return results
+
+
+def run_once(run: RunConfig, seed: int, on_progress: ProgressHook | None = None) -> dict[str, Any]:
+    """The figures of one repeat."""
+    data, trained = train_once(run, seed, on_progress)
+    result, communication = trained.result, communication_of(run, data, trained)
+    return {
+        "data": repr(data),
+        "source": data.source,
+        "score": float(result.epoch_score[-1]),
+        "auc": auc(data, trained),
+        "loss": float(result.epoch_loss[-1]),
+        "train_loss": float(result.step_loss[-1]),
+        "training_seconds": float(np.sum(result.step_seconds)),
+        "epoch_scores": result.epoch_score.tolist(),
+        **communication,
+    }
+
+
+@contextmanager
+def progress(title: str, epochs: int) -> Iterator[ProgressHook | None]:
+    """A bar on a terminal, nothing elsewhere."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    with tqdm(total=epochs, desc=title, unit="epoch", leave=False) as bar:
+
+        def show(text: str, done: int, total: int | None) -> None:
+            bar.set_postfix_str(epoch_line(text), refresh=False)
+            bar.update(done - bar.n)
+
+        yield show
+
+
+def _line(figures: dict[str, Any]) -> str:
+    reached = figures.get("rounds_to_target")
+    rounds = f", {reached:.0f} rounds to the target" if reached is not None and reached == reached else ""
+    return f"score {figures['score']:.4f}{rounds}, {figures['training_seconds']:.1f} s"
