@@ -140,7 +140,7 @@ class Config:
 
 
 SECTIONS: dict[str, type] = {"data": DataConfig, "model": ModelConfig, "training": TrainingConfig}
-TOP_KEYS = ("results", "seeds", "repeats", "description", "run", *SECTIONS)
+TOP_KEYS = ("results", "seeds", "repeats", "run", *SECTIONS)
 
 
 def load_config(path: str | Path) -> Config:

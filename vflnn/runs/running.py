@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from vflparty.party import ProgressHook
 
-from ..communication import communication_of
+from ..communication import communication
 from .config import Config, RunConfig
 from .results import Results, repeat_key
 from .training import auc, epoch_line, train_once
@@ -41,9 +41,9 @@ def run_config(config: Config, *, fresh: bool = False, say: Say = print) -> Resu
 
 def run_once(run: RunConfig, seed: int, on_progress: ProgressHook | None = None) -> dict[str, Any]:
     """The figures of one repeat."""
-    data, trained = train_once(run, seed, on_progress)
-    result, communication = trained.result, communication_of(run, data, trained)
-    return {
+    data, plan, trained = train_once(run, seed, on_progress)
+    result = trained.result
+    figures = {
         "data": repr(data),
         "source": data.source,
         "score": float(result.epoch_score[-1]),
@@ -52,8 +52,22 @@ def run_once(run: RunConfig, seed: int, on_progress: ProgressHook | None = None)
         "train_loss": float(result.step_loss[-1]),
         "training_seconds": float(np.sum(result.step_seconds)),
         "epoch_scores": result.epoch_score.tolist(),
-        **communication,
     }
+    if data.task != "regression":
+        # No accuracy exceeds 1: without a target nothing is reached, and what a round sends is told all the same.
+        told = communication(
+            result, trained.ledger, plan.settings, plan.widths, target=run.training.target or 1.0
+        )
+        figures |= {
+            "rounds_to_target": told.rounds,
+            "seconds_to_target": told.seconds,
+            "rounds": told.trained_rounds,
+            "mib_per_round": told.amount,
+            "sent_mib_per_round": told.sent,
+            "mib_to_target": told.total,
+            "sent_mib_to_target": told.total_sent,
+        }
+    return {name: None if value != value else value for name, value in figures.items()}  # nan is no JSON
 
 
 @contextmanager
@@ -73,5 +87,5 @@ def progress(title: str, epochs: int) -> Iterator[ProgressHook | None]:
 
 def _line(figures: dict[str, Any]) -> str:
     reached = figures.get("rounds_to_target")
-    rounds = f", {reached:.0f} rounds to the target" if reached is not None and reached == reached else ""
+    rounds = "" if reached is None else f", target in round {reached}"
     return f"score {figures['score']:.4f}{rounds}, {figures['training_seconds']:.1f} s"

@@ -24,10 +24,11 @@ Plain = dict[str, Any]
 
 def train_once(
     run: RunConfig, seed: int, on_progress: ProgressHook | None = None
-) -> tuple[VerticalDataset, Trained]:
+) -> tuple[VerticalDataset, TrainingPlan, Trained]:
     """Load the data of a run and train on it with this seed."""
     data = load_data(run.data, seed)
-    return data, train(make_plan(run, data, seed), run.training.network, on_progress=on_progress)
+    plan = make_plan(run, data, seed)
+    return data, plan, train(plan, run.training.network, on_progress=on_progress)
 
 
 def load_data(config: DataConfig, seed: int) -> VerticalDataset:
