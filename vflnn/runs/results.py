@@ -58,7 +58,7 @@ class Results:
             "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         }  # fmt: skip
         with self._lines.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(record) + "\n")
+            file.write(f"{'' if self._ends_whole() else chr(10)}{json.dumps(record)}\n")
         self.records.append(record)
         self._write_table()
 
@@ -67,6 +67,10 @@ class Results:
         by_key = {record["key"]: record for record in self.records}
         keys = (repeat_key(run, seed) for seed in seeds)
         return [by_key[key] for key in keys if key in by_key]
+
+    def _ends_whole(self) -> bool:
+        """Whether the last line is finished; an interrupt may have cut it off."""
+        return not self._lines.exists() or self._lines.read_bytes()[-1:] in (b"", b"\n")
 
     def _read(self) -> Iterable[Record]:
         if not self._lines.exists():
