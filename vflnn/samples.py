@@ -118,7 +118,13 @@ def _csr_fields(matrix: Any) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[n
 def _csr_tensor(matrix: Any, device: torch.device) -> torch.Tensor:
     data, indices, indptr, shape = _csr_fields(matrix)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Sparse (CSR tensor support|invariant checks)")  # SciPy has checked it
+        warnings.filterwarnings(
+            "ignore", "Sparse (CSR tensor support|invariant checks)"
+        )  # SciPy has checked it
         return torch.sparse_csr_tensor(
-            torch.from_numpy(indptr), torch.from_numpy(indices), torch.from_numpy(data), size=shape, device=device
+            torch.from_numpy(indptr),
+            torch.from_numpy(indices),
+            torch.from_numpy(data),
+            size=shape,
+            device=device,
         )
