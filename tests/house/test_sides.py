@@ -12,6 +12,7 @@ from .reading import MODULES, imports_in, imports_of, modules_in
 
 SIDES = (("active", "passive"), ("leader", "follower"))
 DOORS = {"estimator", "seating", "fitting", "logistic", "regression", "models"}  # and the packages themselves
+DOOR_PACKAGES = ("vflnn.runs", "vflnn.__main__")  # experiments seat everybody
 SHARED = {
     "vfltree.growing": {"checks", "masks", "messages", "models", "numbering", "own_file", "rules"},
     "vfltree.secureboost": {"checkpoint", "continuation", "messages", "objectives", "settings"},
@@ -58,6 +59,10 @@ def is_shared(name: str) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in SHARED_NAMES)
 
 
+def is_door(name: str) -> bool:
+    return name.rpartition(".")[2] in DOORS or name.startswith(DOOR_PACKAGES)
+
+
 def crossings(graph: Graph) -> list[str]:
     """Where the two sides of a protocol meet outside the channel, in words."""
     reach = {name: reached(graph, name) for name in graph}
@@ -71,7 +76,7 @@ def crossings(graph: Graph) -> list[str]:
         f"{name} reaches both {first} and {second}; only an estimator may seat both"
         for name in sorted(graph)
         for package, (first, second) in PROTOCOLS.items()
-        if name.startswith(f"{package}.") and name.rpartition(".")[2] not in DOORS
+        if name.startswith(f"{package}.") and not is_door(name)
         if {first, second} <= reach[name]
     ]
     return wrong
