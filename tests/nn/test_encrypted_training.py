@@ -43,7 +43,7 @@ def one_plain_step(chosen):
 @pytest.mark.parametrize("bottom", ["linear", "tanh_net"])
 def test_one_encrypted_step_is_the_plain_taylor_step(n_parties, n_classes, bottom):
     chosen = plan(
-        n_parties, n_classes, bottom, optimizer="SGD", learning_rate=1.0, epochs=1, batch_size=None, n=64
+        n_parties, n_classes, bottom, optimizer="SGD", learning_rate=1.0, epochs=1, batch_size=None, n=24
     )
     expected, found = one_plain_step(chosen), weights(train_encrypted(chosen, WEAK))
     assert expected.keys() == found.keys()
@@ -102,7 +102,7 @@ def test_threads_do_not_change_the_weights():
 
 @pytest.mark.parametrize("terms", [PLAIN, WEAK], ids=["none", "paillier"])
 def test_the_watched_loss_is_that_of_the_batch_before_its_step(terms):
-    chosen = plan(3, epochs=1, batch_size=None, n=64)
+    chosen = plan(3, epochs=1, batch_size=None, n=24)
     seen = train_encrypted(chosen, dataclasses.replace(terms, watch_loss=True)).result.step_loss
     plain = train(chosen).result.step_loss
     assert seen == pytest.approx(plain, abs=1e-4)

@@ -113,7 +113,8 @@ class EncryptedActiveParty(Leader):
             raise ValueError(f"encryption={terms.encryption!r} and a coordinator called {coordinator!r}")
         if loss not in LOSSES:
             raise ValueError(f"encrypted training minimises 'taylor_logit', got loss={loss!r}")
-        self._targets = encode_labels(checked_labels(labels, settings.n_samples, n_classes), n_classes)
+        labels = checked_labels(np.asarray(labels), settings.n_samples, n_classes)
+        self._targets = encode_labels(labels, n_classes)
         stream = RandomStream(bottom.seed if isinstance(bottom, ModelRecipe) else seed, device)
         if isinstance(bottom, ModelRecipe):
             with stream.working():
