@@ -19,8 +19,8 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from vflparty import DamagedFileError, Message, ModelFile, ModelFileError, RemoteProtocolError, codec
+from vflparty.callables import HERE, find_function
 
-from ..callables import HERE, find_function
 from ..objectives.custom import function_name
 from .messages import ActiveSetup, EvaluationSetup, PassiveSetup
 

@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin, clone
 
 from vflcrypto import kernels
+from vflparty.callables import name_of
 
 from ..base import check_targets, finite_targets, found_classes
 from ..bin_groups import MIN_ROWS
-from ..callables import name_of
 from ..federated import FederatedTrees
 from ..growing.models import categorical_columns
 from ..losses import POISSON_DELTA_STEP

@@ -15,8 +15,8 @@ from typing import cast
 import numpy as np
 
 from vflparty import Round
+from vflparty.callables import find_function
 
-from ..callables import find_function
 from ..growing.models import decode_categories
 from ..growing.prediction import route_rows
 from ..losses import Loss, Scores

@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.utils.validation import _check_sample_weight
 
 from vflparty import codec
+from vflparty.callables import name_of
 
 from ..base import check_targets
 from ..blocks import Block
-from ..callables import name_of
 from ..categories import Categories
 from ..growing.models import encode_categories
 from ..joining import join_prediction

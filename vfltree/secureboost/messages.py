@@ -98,7 +98,7 @@ class EvaluationSetup(Message):
     sizes: NDArray[np.int64]  # (n_sets,) rows of each set
     targets: NDArray[np.float64]  # float64 (n_rows,)
     weights: NDArray[np.float64]  # float64 (n_rows,)
-    metrics: tuple[str, ...]  # names, or those of functions, see `vfltree.callables`
+    metrics: tuple[str, ...]  # names, or those of functions, see `vflparty.callables`
     early_stopping_rounds: int  # 0: never
     categories: bytes = b""  # as in PassiveSetup, of these features
 

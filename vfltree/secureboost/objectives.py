@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..callables import find_function
+from vflparty.callables import find_function
+
 from ..label_privacy import UnbiasedLoss
 from ..losses import (
     AbsoluteError,

@@ -54,7 +54,7 @@ class BoostSettings:
     quantile_alpha: tuple[float, ...] = (0.5,)
     huber_slope: float = 1.0
     custom_objective: str = (
-        ""  # name of the user's function, see `vfltree.callables`; `objective` is what it replaces
+        ""  # name of the user's function, see `vflparty.callables`; `objective` is what it replaces
     )
     first_tree: str = "all"
     label_privacy_epsilon: float | None = None

@@ -1,4 +1,4 @@
-"""Functions of the user's own on their way to the active party's seat: by name, never by their code.
+"""Functions of the user's own on their way to a party's seat: by name, never by their code.
 
 A function at the top level of an importable module is named "module:qualname" and imported again in the party's
 process. Any other (a lambda, one defined in a notebook) can only be used in this process; it is named "here:number".
@@ -22,18 +22,25 @@ def name_of(function: Callable[..., Any], parameter: str, network: str) -> str:
     parameter : of the estimator, for the error.  network : "inprocess", or "process", for which only functions that can
     be imported will do (ValueError).
     """
-    module, path = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
-    name = f"{module}:{path}"
-    if module and path and _can_be_found(module) and _imported(name) is function:
+    name = importable_name(function)
+    if name is not None:
         return name
     if network == "process":
+        path = getattr(function, "__qualname__", None) or type(function).__name__
         raise ValueError(
-            f'{parameter}: {path or type(function).__name__} cannot be imported by name, which network="process" '
+            f'{parameter}: {path} cannot be imported by name, which network="process" '
             "needs, as the active party has a process of its own: define it at the top level of a module"
         )
     name = f"{HERE}{id(function):x}"
     _HELD[name] = function
     return name
+
+
+def importable_name(function: Callable[..., Any]) -> str | None:
+    """The name "module:qualname" under which another process imports this very function or class; None without one."""
+    module, path = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
+    name = f"{module}:{path}"
+    return name if module and path and _can_be_found(module) and _imported(name) is function else None
 
 
 def find_function(name: str) -> Callable[..., Any]:
