@@ -14,7 +14,8 @@ class Agreement:
     """Batches, steps and options of one training."""
 
     def __init__(self, settings: TrainingSettings) -> None:
-        if settings.n_samples < 1 or settings.epochs < 0 or settings.first_epoch < 0:
+        least = min(settings.epochs, 1)  # who only evaluates has no rows to train on
+        if settings.n_samples < least or settings.epochs < 0 or settings.first_epoch < 0:
             raise ValueError(
                 f"training needs rows and epochs, got {settings.n_samples} rows, epochs from {settings.first_epoch} "
                 f"for {settings.epochs}"

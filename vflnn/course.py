@@ -40,7 +40,7 @@ class Course:
             "accuracy": float(np.mean(self._accuracy[self._ended])),
             "evaluation_loss": self._epoch_loss[-1],
             "evaluation_score": self._epoch_score[-1],
-            "seconds": float(np.sum(self._seconds)),
+            "seconds": float(np.sum(self._seconds[self._ended])),
         }
         return {
             name: value for name, value in figures.items() if value == value

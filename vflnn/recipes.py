@@ -6,6 +6,7 @@ import importlib
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
+from operator import attrgetter
 from typing import Any
 
 import torch
@@ -84,11 +85,11 @@ def find_class(module: Any, name: str, base: type, what: str, more: tuple[str, .
     return found[name.lower()]
 
 
-def imported(path: str) -> Callable[..., Any]:
+def imported(path: str) -> Any:
     """The object behind "module:name"."""
     module, _, name = path.partition(":")
     try:
-        return getattr(importlib.import_module(module), name)
+        return attrgetter(name)(importlib.import_module(module))
     except (ImportError, AttributeError) as error:
         raise ValueError(f"{path!r} cannot be imported: {error}") from error
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -29,11 +30,19 @@ def export_state(
 def restore_state(
     state: HalfState, model: torch.nn.Module, optimizer: torch.optim.Optimizer | None, stream: RandomStream
 ) -> None:
-    """Into a model and an optimiser of the same kinds. Raises ValueError where the weights do not fit."""
+    """Into a model and an optimiser of the same kinds; of `weights_alone`, the optimiser starts anew.
+
+    Raises ValueError where the weights do not fit.
+    """
     load_weights(state, model)
-    if optimizer is not None:
+    if optimizer is not None and state.optimizer:
         optimizer.load_state_dict(_unpack_optimizer(state))
     stream.state = state.random
+
+
+def weights_alone(state: HalfState) -> HalfState:
+    """What evaluating needs: without the optimiser, whose moments are larger than the model."""
+    return replace(state, optimizer="", optimizer_arrays=())
 
 
 def load_weights(state: HalfState, model: torch.nn.Module) -> None:

@@ -110,6 +110,11 @@ def make_top(name: str, widths: Sequence[int], n_outputs: int, **options: Any) -
     return model
 
 
+def bottom_entry(name: str) -> ModelEntry:
+    """The line of `BOTTOM_MODELS` that `make_bottom` finds under this name; ValueError as there."""
+    return _entry(BOTTOM_MODELS, name, "bottom model")
+
+
 def _build(entry: ModelEntry, options: dict[str, Any], sizes: Callable[[], tuple[Any, Any]]) -> nn.Module:
     if entry.factory is None:
         raise ValueError(f"{entry.name} is {entry.description}")
