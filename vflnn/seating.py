@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -100,6 +100,15 @@ class TrainingPlan:
     @property
     def rows(self) -> RowsDigest:
         return RowsDigest.of(range(self.settings.n_samples) if self.ids is None else self.ids)
+
+
+def with_evaluation(
+    plan: TrainingPlan, samples: Mapping[str, Any], labels: NDArray[Any] | None = None
+) -> TrainingPlan:
+    """The plan with rows to evaluate. samples : of each party with columns. labels : None where scores are wanted."""
+    passive = {party: replace(part, evaluation=samples[party]) for party, part in plan.passive.items()}
+    own = None if plan.own is None else replace(plan.own, evaluation=samples[plan.active])
+    return replace(plan, own=own, passive=passive, evaluation_labels=labels)
 
 
 @dataclass(frozen=True)
