@@ -392,7 +392,7 @@ def test_quotas_are_the_parameters_that_are_trained():
 
 
 def test_nodes_of_a_graph_are_refused():
-    inputs = (torch.zeros(4, 2), torch.eye(4).to_sparse_csr())
+    inputs = (torch.zeros(4, 2), torch.eye(4))
     with pytest.raises(ValueError, match="nodes of a graph depend on each other"):
         JacobianFactors(nn.Linear(2, 3), 3).of(inputs, torch.zeros(4, 3))
 
