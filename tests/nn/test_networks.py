@@ -37,8 +37,12 @@ def weights(trained):
 
 
 @pytest.mark.slow
-def test_parties_in_processes_train_the_same_weights_with_dropout_too():
-    one, other = (train(plan(3, options={"dropout": 0.3}), kind) for kind in ("inprocess", "process"))
+@pytest.mark.parametrize(
+    ("protocol", "compressor"), [("fedsgd", ""), ("celu", "quantize"), ("fedbcd-s", "topk")]
+)
+def test_parties_in_processes_train_the_same_weights_with_dropout_too(protocol, compressor):
+    planned = plan(3, options={"dropout": 0.3}, protocol=protocol, compressor=compressor)
+    one, other = (train(planned, kind) for kind in ("inprocess", "process"))
     assert small.same(weights(one), weights(other))
     assert np.array_equal(one.result.scores, other.result.scores)
     assert one.ledger.summary().equals(other.ledger.summary())
@@ -76,11 +80,12 @@ def test_evaluated_scores_and_figures_are_those_of_the_trained_network():
     assert result.epoch_score[-1] == pytest.approx((result.scores.argmax(axis=1) == labels).mean())
 
 
-def test_going_on_from_saved_states_is_training_in_one_go():
-    whole = train(plan(epochs=5, options={"dropout": 0.3}))
-    first = plan(epochs=2, options={"dropout": 0.3})
+@pytest.mark.parametrize("changes", [{}, {"protocol": "fedbcd-p", "compressor": "quantize"}])
+def test_going_on_from_saved_states_is_training_in_one_go(changes):
+    whole = train(plan(epochs=5, options={"dropout": 0.3}, **changes))
+    first = plan(epochs=2, options={"dropout": 0.3}, **changes)
     half = train(first)
-    later = plan(epochs=3, first_epoch=2, options={"dropout": 0.3})
+    later = plan(epochs=3, first_epoch=2, options={"dropout": 0.3}, **changes)
     passive = {
         party: dataclasses.replace(part, state=half.states[party]) for party, part in later.passive.items()
     }

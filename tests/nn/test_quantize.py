@@ -151,6 +151,13 @@ def test_outputs_that_are_not_finite_are_not_sent(bad):
         Quantize(8, seed=0, party="shop").pack(outputs, 0, ROWS)
 
 
+def test_a_range_beyond_all_floats_is_not_sent():
+    outputs = np.full((20, 3), 1.5e308)
+    outputs[0] = -1.5e308
+    with pytest.raises(OverflowError, match=r"outputs from -1.5e\+308 to 1.5e\+308 are too far apart"):
+        Quantize(8, seed=0, party="shop").pack(outputs, 0, ROWS)
+
+
 # ---------------------------------------------------------------- in training
 
 

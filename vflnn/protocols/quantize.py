@@ -2,12 +2,14 @@
 
 ::
 
-    low = h_1    s = (high - low) / (2^b - 1)                  high = h_2
-    |------------|------------|--- ... ---|--------------------|          2^b codes, steps of s
-       u from [-s/2, s/2), drawn alike at both ends: the code is the nearest to h + u, and u is taken off again
+    least entry             greatest entry
+    low                     high            2^b codes, a step of s = (high - low) / (2^b - 1) apart
+    |-----------|-----------|
+    0           1    ...    2^b - 1
 
-An error is at most s/2, and 0 on average over dithers whatever h is, at the ends too: what is decoded may lie s/2
-outside low..high, and is not cut off there. Negative values keep their sign like any other.
+With u from [-s/2, s/2), drawn alike at both ends, the code nearest to h + u is sent and u is taken off again. An error
+is at most s/2, and 0 on average over dithers whatever h is, at the ends too: what is decoded may lie s/2 outside
+low..high, and is not cut off there. Negative values keep their sign like any other.
 """
 
 from __future__ import annotations
@@ -43,6 +45,8 @@ class Quantize:
     def pack(self, outputs: Reals, step: int, rows: Rows) -> Message:
         check_finite(outputs)
         low, high = float(outputs.min()), float(outputs.max())
+        if not math.isfinite(high - low):
+            raise OverflowError(f"outputs from {low} to {high} are too far apart to be quantised")
         codes = np.zeros(outputs.shape, dtype=np.uint32)
         if (size := self._step_size(low, high)) > 0:
             nearest = np.rint((outputs.astype(np.float64) - low) / size + self._dither(step, outputs.shape))
@@ -58,11 +62,10 @@ class Quantize:
             raise RemoteProtocolError(f"quantised outputs range from {message.low} to {message.high}")
         size = self._step_size(message.low, message.high)
         codes = unpack_codes(message.codes, self._bits, shape)
-        decoded = message.low + size * (codes - self._dither(step, shape))
         with np.errstate(over="ignore"):  # what does not fit is infinite, and refused
-            return checked_array(
-                decoded.astype(np.float64 if message.double else np.float32), shape, "outputs"
-            )
+            decoded = message.low + size * (codes - self._dither(step, shape))
+            decoded = decoded.astype(np.float64 if message.double else np.float32)
+        return checked_array(decoded, shape, "outputs")
 
     def note_gradient(self, gradient: Reals) -> None:
         pass
