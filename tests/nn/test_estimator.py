@@ -295,7 +295,7 @@ def test_costs_and_traffic_say_what_crossed():
     assert model.costs_["steps"] == 6 and model.costs_["bytes"] == model.traffic_["bytes"].sum()
     assert model.costs_["protocol"] == "fedbcd-p" and model.costs_["seconds"]["training"] > 0
     asked = model.prediction_traffic(X)
-    assert set(asked["kind"]) >= {"AskScoring", "CutOutputs"} and "CutGradient" not in set(asked["kind"])
+    assert set(asked["kind"]) >= {"AskScoring", "ScoredOutputs"} and "CutGradient" not in set(asked["kind"])
 
 
 # ---------------------------------------------------------------- errors, before anything is trained
