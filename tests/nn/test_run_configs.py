@@ -110,13 +110,9 @@ def test_results_hold_figures_settings_and_versions_and_are_made_once(small):
     said = []
     results = run_config(load_config(small), say=said.append)
     table = list(csv.DictReader((small.parent / "out" / "results.csv").open()))
-    assert [(row["run"], row["seed"]) for row in table] == [
-        ("agg", "0"),
-        ("agg", "1"),
-        ("split", "0"),
-        ("split", "1"),
-    ]
-    assert table[2]["model.top"] == "linear" and table[2]["training.lr"] == "0.02" and table[0]["vfltree"]
+    made = [(row["run"], row["seed"]) for row in table]
+    assert made == [("agg", "0"), ("split", "0"), ("agg", "1"), ("split", "1")]
+    assert table[1]["model.top"] == "linear" and table[1]["training.lr"] == "0.02" and table[0]["vfltree"]
     assert all(0.3 < float(row["score"]) <= 1 and float(row["sent_mib_per_round"]) > 0 for row in table)
     again = []
     assert run_config(load_config(small), say=again.append).records == results.records
@@ -138,6 +134,21 @@ def test_a_line_that_an_interrupt_cut_off_is_made_again(small):
     assert len(Results(config.results).records) == 3
     run_config(config, say=lambda text: None)
     assert len(Results(config.results).of(config.runs[1], config.seeds)) == 2
+
+
+def test_a_run_without_its_data_is_left_out_and_the_others_are_made(tmp_path, monkeypatch):
+    monkeypatch.setenv("VFL_DATA_HOME", str(tmp_path))
+    text = SMALL.replace('name = "split"', 'name = "split"\ndata.name = "cora"').replace("[0, 1]", "[0]")
+    said = []
+    results = run_config(load_config(written(tmp_path, text)), say=said.append)
+    assert [record["run"] for record in results.records] == ["agg"]
+    assert "left out" in said[1] and "cora" in said[1].lower()
+
+
+def test_only_the_first_rows_are_trained_on_and_tested(small):
+    small.write_text(small.read_text().replace("[data]", "[data]\nlimit = 50\ntest_limit = 20"))
+    _, plan, trained = train_once(load_config(small).runs[0], 0)
+    assert plan.settings.n_samples == len(plan.labels) == 50 and trained.result.scores.shape == (20, 2)
 
 
 def test_a_seed_trains_the_same_network_every_time(small):

@@ -38,13 +38,14 @@ class DataConfig:
     name : one of `vfldata.DATASETS`
     vflair : as VFLAIR's table has it (`vfldata.VFLAIR`): its split, scaling and parties
     options : n_parties, shares, data_home, random_state (the run's seed unless given), and its loader's arguments
-    limit : train on this many rows only, the first of the training part; 0 for all
+    limit, test_limit : only so many rows, the first of the training and of the test part; 0 for all
     """
 
     name: str
     vflair: bool = False
     options: Plain = field(default_factory=dict)
     limit: int = 0
+    test_limit: int = 0
 
 
 @dataclass(frozen=True)

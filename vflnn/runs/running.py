@@ -21,19 +21,25 @@ Say = Callable[[str], None]
 
 
 def run_config(config: Config, *, fresh: bool = False, say: Say = print) -> Results:
-    """Train every run with every seed; a line is said for each.
+    """Train every run with every seed, all runs with the first seed first; a line is said for each.
+
+    A run whose data is not there is left out, and said so.
 
     fresh : make repeats again whose results are there already
     """
     results = Results(config.results)
-    repeats = [(run, seed) for run in config.runs for seed in config.seeds]
+    repeats = [(run, seed) for seed in config.seeds for run in config.runs]
     for number, (run, seed) in enumerate(repeats, 1):
         place = f"[{number}/{len(repeats)}] {run.name}, seed {seed}"
         if repeat_key(run, seed) in results and not fresh:
             say(f"{place}: made already")
             continue
-        with progress(place, run.training.epochs) as hook:
-            figures = run_once(run, seed, hook)
+        try:
+            with progress(place, run.training.epochs) as hook:
+                figures = run_once(run, seed, hook)
+        except FileNotFoundError as error:
+            say(f"{place}: left out, {error}")
+            continue
         results.add(run, seed, figures)
         say(f"{place}: {_line(figures)}")
     return results

@@ -42,6 +42,7 @@ def make_plan(run: RunConfig, data: VerticalDataset, seed: int) -> TrainingPlan:
     n_outputs = 1 if data.task == "regression" else len(data.class_names)
     width = run.model.cut_width or n_outputs
     limit = run.data.limit or len(data.y_train)
+    test_limit = run.data.test_limit or len(data.y_test)
     train_blocks, test_blocks = data.blocks("train"), data.blocks("test")
     seeds = np.random.SeedSequence(seed).generate_state(len(data.parties) + 2)
     plans = {
@@ -49,14 +50,15 @@ def make_plan(run: RunConfig, data: VerticalDataset, seed: int) -> TrainingPlan:
             _bottom(run.model, data, party, int(seeds[i])),
             width,
             _float32(train_blocks[party])[:limit],
-            _float32(test_blocks[party]),
+            _float32(test_blocks[party])[:test_limit],
             data.graphs.get(party),
             data.graphs.get(party),
         )
         for i, party in enumerate(data.parties)
     }
     own = plans.pop(data.active_party)
-    labels, evaluation_labels = _labels(data.y_train, data.task)[:limit], _labels(data.y_test, data.task)
+    labels = _labels(data.y_train, data.task)[:limit]
+    evaluation_labels = _labels(data.y_test, data.task)[:test_limit]
     return TrainingPlan(
         settings=_settings(run.training, len(labels), len(evaluation_labels), int(seeds[-2]) % 2**31),
         active=data.active_party,
@@ -76,7 +78,7 @@ def auc(data: VerticalDataset, trained: Trained) -> float:
     if data.task != "binary":
         return float("nan")
     scores = trained.result.scores
-    return float(roc_auc_score(data.y_test, scores[:, 1] - scores[:, 0]))
+    return float(roc_auc_score(data.y_test[: len(scores)], scores[:, 1] - scores[:, 0]))
 
 
 def _settings(training: TrainingConfig, n_samples: int, n_evaluation: int, seed: int) -> TrainingSettings:
