@@ -62,9 +62,9 @@ def main() -> None:
         right = labels_read_from_a_gradient(X, data.y_train, data.partition, top, width)
         print(f'  top="{top}": {right:.1%} of the labels')
     print(
-        "Each row of a gradient is predicted minus true probability, with a linear layer on top times the weights there:\n"
-        "the two classes point in opposite directions, and the sign of one number tells them apart. Do not train on\n"
-        "labels that nobody may know; docs/neural.md says what helps."
+        "Each row of a gradient is predicted minus true probability, times the weights of a layer on top: two classes\n"
+        "point in opposite directions, and the sign of one number tells them apart. Without a defence this is for\n"
+        "labels that the other party may know; see docs/neural.md."
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -33,6 +34,7 @@ def check_parameters(estimator: Any) -> None:
     if estimator.batch_size is not None:
         check_count("batch_size", estimator.batch_size, "; None takes all rows at once")
     checked_device(estimator.device)
+    n_threads(estimator.n_jobs)
     checked_callbacks(estimator.callbacks)
     training_settings(estimator, n_samples=0, n_evaluation=0, epochs=0, first_epoch=0, seed=0)
 
@@ -61,6 +63,17 @@ def checked_device(device: Any) -> str:
             'device="auto" takes one where there is one'
         )
     return str(found)
+
+
+def n_threads(n_jobs: Any) -> int:
+    """Of one party's work."""
+    if n_jobs is None:
+        return 1
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int | np.integer):
+        raise TypeError(f"n_jobs must be an integer or None, got {n_jobs!r} of type {type(n_jobs).__name__}")
+    if n_jobs < 1 and n_jobs != -1:
+        raise ValueError(f"n_jobs must be at least 1, or -1 for all cores, got {n_jobs}")
+    return int(n_jobs) if n_jobs > 0 else os.cpu_count() or 1
 
 
 def checked_callbacks(callbacks: Any) -> list[Callable[..., object]]:
