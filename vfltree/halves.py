@@ -17,9 +17,8 @@ from typing import Any
 import numpy as np
 
 from vflparty import DamagedFileError, Message, ModelFile, ModelFileError, WrongFileError
+from vflparty.labels import encode_labels
 from vflparty.modelfile import FilePath
-
-from .labels import encode_labels
 
 # Kind of model in a file -> module of this package with its FILE_KIND.
 _KINDS = {"secureboost": "secureboost.files", "forest": "forest.files", "linear": "linear.files"}

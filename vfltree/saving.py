@@ -20,13 +20,13 @@ from vflparty import (
     WrongFileError,
     file_names,
 )
+from vflparty.labels import decode_labels
 from vflparty.modelfile import SUFFIX, FilePath
 
 from .blocks import Block
 from .growing.own_file import own_block
 from .halves import FileKind, Half, active_extra, checked, checked_list
 from .joining import join_prediction
-from .labels import decode_labels
 
 
 class SavedByParty:

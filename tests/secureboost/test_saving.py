@@ -31,12 +31,12 @@ from vflparty import (
     make_seat,
     new_training_id,
 )
+from vflparty.labels import encode_labels
 from vfltree import SecureBoostClassifier, SecureBoostRegressor, load, load_active
 from vfltree.growing.messages import ActiveResult, Records
 from vfltree.growing.own_file import passive_setup, prediction_setup
 from vfltree.growing.prediction import ActivePredictor
 from vfltree.halves import Half
-from vfltree.labels import encode_labels
 from vfltree.secureboost import ActiveParty, BoostSettings, PassiveParty
 from vfltree.secureboost.files import FILE_KIND
 

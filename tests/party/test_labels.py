@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from vfltree.labels import decode_labels, encode_labels
+from vflparty.labels import decode_labels, encode_labels
 
 
 @pytest.mark.parametrize(
