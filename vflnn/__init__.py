@@ -9,6 +9,7 @@ outputs into scores. Both are ordinary `torch.nn.Module`s, and only the cut is o
 down, as bytes on a `vflparty` network. Needs PyTorch: ``pip install 'vfltree[nn]'``.
 """
 
+from importlib import import_module as _import_module
 from typing import TYPE_CHECKING, Any
 
 try:
@@ -24,6 +25,7 @@ from vflnn.split import JoinedNetwork
 
 if TYPE_CHECKING:
     from vflnn.estimator import VFLClassifier, VFLRegressor
+    from vflnn.saving import load
 
 __all__ = [
     "ActiveParty",
@@ -32,17 +34,18 @@ __all__ = [
     "Samples",
     "VFLClassifier",
     "VFLRegressor",
+    "load",
     "model_recipe",
 ]
+
+_ON_FIRST_USE = {"VFLClassifier": "estimator", "VFLRegressor": "estimator", "load": "saving"}
 
 
 def __getattr__(name: str) -> Any:
     """What needs scikit-learn is loaded on first use: a party in a process of its own does without."""
-    if name not in ("VFLClassifier", "VFLRegressor"):
+    if name not in _ON_FIRST_USE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from vflnn import estimator
-
-    return getattr(estimator, name)
+    return getattr(_import_module(f"{__name__}.{_ON_FIRST_USE[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -60,9 +60,11 @@ class VFLClassifier(ClassifierMixin, CutNetworkEstimator):
     bottoms_, top_, joined() : the trained models, each party's or in one piece.
     traffic_ : DataFrame of messages and bytes per party and kind.
     costs_ : dict: rounds, bytes, steps, seconds per phase.
+    training_id_ : drawn once per call of `fit` or `partial_fit`; all files that `save` writes carry it.
     """
 
     _no_targets = np.zeros(0, dtype=np.int64)
+    _score_name = "accuracy"
 
     def fit(self, X: Any, y: Any, *, eval_set: Any = None) -> Self:
         """Train.
@@ -144,6 +146,7 @@ class VFLRegressor(RegressorMixin, CutNetworkEstimator):
     """
 
     _no_targets = np.zeros((0, 1), dtype=np.float32)
+    _score_name = "R2"
 
     def fit(self, X: Any, y: Any, *, eval_set: Any = None) -> Self:
         """Train; y : (n_rows,) finite numbers. See `VFLClassifier.fit`."""

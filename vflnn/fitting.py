@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,7 +14,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
 
-from vflparty import Ledger, LedgerReport
+from vflparty import Ledger, LedgerReport, new_training_id
+from vflparty.modelfile import FilePath
 
 from .choices import Choice, choose_bottoms, choose_top
 from .history import CallbackFailedError, EpochRecord, Watcher, epochs_table, steps_table
@@ -29,6 +31,8 @@ from .parameters import (
     training_settings,
 )
 from .partitioned import PartitionedEstimator
+from .plotting import plot_learning_curves
+from .saving import save
 from .seating import PartyPlan, TrainingPlan, train, with_evaluation
 from .split import JoinedNetwork
 from .state import load_weights, weights_alone
@@ -167,6 +171,7 @@ class CutNetworkEstimator(PartitionedEstimator):
         self.steps_, self.history_ = steps, history
         self.n_epochs_ += epochs
         self._settings, self._states = settings, trained.states
+        self.training_id_ = new_training_id()
         self._report_costs(trained.ledger, settings, device)
         return self
 
@@ -251,6 +256,7 @@ class CutNetworkEstimator(PartitionedEstimator):
     # ---- what the two kinds differ in
 
     _no_targets: ClassVar[np.ndarray]  # of no row
+    _score_name: ClassVar[str]
 
     @property
     def _n_outputs(self) -> int:
@@ -298,6 +304,15 @@ class CutNetworkEstimator(PartitionedEstimator):
 
     # ---- the model
 
+    def save(self, folder: FilePath) -> dict[str, Path]:
+        """Write one file per party into `folder` (made if need be); returns dict party -> path.
+
+        Each file is for its party alone, see `vflnn.saving`; `vflnn.load(folder)` gives the estimator again. Models
+        must have been given by name or by functions that can be imported.
+        """
+        check_is_fitted(self)
+        return save(self, folder)
+
     @property
     def bottoms_(self) -> dict[str, nn.Module]:
         """Party -> its trained bottom model, of the parties with columns: copies, in evaluation mode."""
@@ -312,6 +327,11 @@ class CutNetworkEstimator(PartitionedEstimator):
         """The network in one piece, called with a block of each party that has columns; for whoever may see all."""
         bottoms, top = self._modules()
         return JoinedNetwork(list(bottoms.values()), top).eval()
+
+    def plot_learning_curves(self, axes: Any = None) -> Any:
+        """Draw `history_`: loss and score per epoch, on two axes of matplotlib (made if None), which are returned."""
+        check_is_fitted(self)
+        return plot_learning_curves(self.history_, self._score_name, axes)
 
     def _modules(self) -> tuple[dict[str, nn.Module], nn.Module]:
         check_is_fitted(self)
@@ -350,4 +370,4 @@ def _draw_seeds(random_state: Any, names: Sequence[str]) -> dict[str, int]:
 
 
 def _appended(table: pd.DataFrame, more: pd.DataFrame) -> pd.DataFrame:
-    return pd.concat([table, more], ignore_index=True)
+    return pd.concat([table, more], ignore_index=True) if len(table) else more

@@ -68,7 +68,11 @@ class PartitionedEstimator(BaseEstimator):
 
     def _cut(self, X: Any) -> dict[str, Block]:
         assert self._columns is not None
-        return {party: Block(party, X[:, columns]) for party, columns in self._columns.items()}
+        names = getattr(self, "feature_names_in_", None)
+        return {
+            party: Block(party, X[:, columns], None if names is None else tuple(names[columns]))
+            for party, columns in self._columns.items()
+        }
 
     def _later_blocks(self, X: Any) -> dict[str, Block]:
         """Blocks as in training: of every party that has columns."""

@@ -115,6 +115,19 @@ def test_a_regressor_has_no_accuracy():
     assert model.history_["evaluation_score"].iloc[-1] == pytest.approx(model.score(X, y), abs=1e-5)
 
 
+def test_learning_curves_are_the_history():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    X, y = table()
+    model = classifier(epochs=3).fit(X, y, eval_set=(X, y))
+    loss, accuracy = model.plot_learning_curves()
+    drawn = [list(line.get_ydata()) for ax in (loss, accuracy) for line in ax.lines]
+    names = ["loss", "evaluation_loss", "accuracy", "evaluation_score"]
+    assert drawn == [list(model.history_[name]) for name in names]
+    _, score = VFLRegressor(epochs=1, **FAST).fit(X, y).plot_learning_curves()
+    assert score.get_ylabel() == "R2" and not score.lines
+
+
 def test_what_a_callback_raises_arrives_as_it_is():
     class Stop(Exception):
         pass
