@@ -50,8 +50,29 @@ class Choice:
             )
 
     def check(self) -> None:
-        """ValueError or TypeError where a name, an option or a size is wrong."""
-        self.outline()
+        """ValueError or TypeError where a name, an option, a size, or a model of the user's own is wrong."""
+        model = self.outline()
+        if getattr(model, "takes_graph", False):
+            raise ValueError(
+                f"{type(model).__name__} takes a graph, which estimators do not: vflnn.ActiveParty and PassiveParty do"
+            )
+        if self.module is not None or ":" in self.recipe.factory:
+            self._try(model)
+
+    def _try(self, model: nn.Module) -> None:
+        """Of two samples of zeros, outputs of the right shape."""
+        sizes, n_outputs = self.sizes
+        zeros = [torch.zeros(2, width) for width in sizes] if self.is_top else torch.zeros(2, *sizes)
+        tried = copy.deepcopy(model).eval()
+        try:
+            with RandomStream(0).working(), torch.no_grad():
+                output = tried(zeros)
+        except Exception as error:
+            what = f"outputs of widths {sizes}" if self.is_top else f"samples of shape {sizes}"
+            raise ValueError(f"fails on {what}: {error}") from error
+        shape = tuple(getattr(output, "shape", ()))
+        if shape != (2, n_outputs):
+            raise ValueError(f"gives outputs of shape {shape} for 2 samples, expected {(2, n_outputs)}")
 
     def outline(self) -> nn.Module:
         """The model, for what it says of itself; of known names without weights."""

@@ -121,7 +121,7 @@ class VFLClassifier(ClassifierMixin, CutNetworkEstimator):
         coming = getattr(self, "_coming", None)
         found = np.unique(y) if coming is None else coming
         if len(found) < 2:
-            raise ValueError(f"y has one class, {found[0]!r}: a classifier needs two classes at least")
+            raise ValueError(f"there is one class, {found.tolist()}: a classifier needs two classes at least")
         self.classes_ = found
 
     def _targets(self, y: np.ndarray) -> np.ndarray:

@@ -161,7 +161,6 @@ class PassiveParty(Party):
     def _checked(self, output: torch.Tensor) -> torch.Tensor:
         if output.ndim != 2 or output.shape[1] != self._width:
             raise ValueError(
-                f"party {self._name!r}: its bottom model gives outputs of shape {tuple(output.shape)}, "
-                f"expected (n_rows, {self._width})"
+                f"its bottom model gives outputs of shape {tuple(output.shape)}, expected (n_rows, {self._width})"
             )
         return output

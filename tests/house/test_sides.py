@@ -11,7 +11,15 @@ import pytest
 from .reading import MODULES, imports_in, imports_of, modules_in
 
 SIDES = (("active", "passive"), ("leader", "follower"))
-DOORS = {"estimator", "seating", "fitting", "logistic", "regression", "models"}  # and the packages themselves
+DOORS = {
+    "estimator",
+    "seating",
+    "fitting",
+    "saving",
+    "logistic",
+    "regression",
+    "models",
+}  # and the packages themselves
 DOOR_PACKAGES = ("vflnn.runs", "vflnn.__main__")  # experiments seat everybody
 SHARED = {
     "vfltree.growing": {"checks", "masks", "messages", "models", "numbering", "own_file", "rules"},

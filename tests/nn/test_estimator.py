@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
@@ -328,6 +329,24 @@ NAN = np.full((90, 3), np.nan)
         ({"bottom": {"active": "MLP2"}}, ValueError, "bottom says nothing about party 'passive'"),
         ({"bottom": {"active": "MLP2", "bank": "MLP2"}}, ValueError, "bottom names party 'bank'; there are"),
         ({"bottom": "LeNet5"}, ValueError, "bottom of party 'active': LeNet5: takes images"),
+        (
+            {"bottom": "GCN"},
+            ValueError,
+            "bottom of party 'active': GCN takes a graph, which estimators do not",
+        ),
+        (
+            {"bottom": lambda s, w: nn.Linear(7, w)},
+            ValueError,
+            "party 'active': fails on samples of shape (3,)",
+        ),
+        (
+            {"bottom": lambda s, w: nn.Linear(3, w + 1)},
+            ValueError,
+            "gives outputs of shape (2, 4) for 2 samples",
+        ),
+        ({"bottom": lambda s, w: 7}, TypeError, "made a int, not a module"),
+        ({"top": lambda w, n: nn.Linear(6, n)}, ValueError, "top: fails on outputs of widths (3, 3)"),
+        ({"optimizer": "lbfgs"}, TypeError, "optimizer 'lbfgs' or scheduler"),
         ({"bottom": 7}, TypeError, "bottom of party 'active': must be a name"),
         ({"bottom": "tests.nn.small:nothing"}, ValueError, "cannot be imported"),
         ({"top": "summ"}, ValueError, "top: no top model is called 'summ'; did you mean 'sum'"),
@@ -356,7 +375,7 @@ NAN = np.full((90, 3), np.nan)
 )
 def test_a_wrong_parameter_is_named(changes, error, text):
     X, y = table()
-    with pytest.raises(error, match=text.replace("(", r"\(")):
+    with pytest.raises(error, match=re.escape(text)):
         classifier(**changes).fit(X, y)
 
 
