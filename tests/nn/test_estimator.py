@@ -19,7 +19,8 @@ from sklearn.preprocessing import StandardScaler
 from torch import nn
 
 from tests.nn import small
-from vflnn import VFLClassifier, VFLRegressor
+from vflnn import VFLClassifier, VFLRegressor, fitting
+from vflnn.seating import seats, train
 
 FAST = {"lr": 0.05, "batch_size": 32, "random_state": 3}
 
@@ -217,6 +218,20 @@ def test_frames_are_matched_by_their_index_and_columns_by_name():
     turned = {"active": blocks["active"].iloc[:, ::-1], "passive": shuffled["passive"]}
     assert np.array_equal(model.predict_proba(turned), expected.predict_proba(X))
     assert model.n_features_in_per_party_ == {"active": 3, "passive": 3} and model.n_features_in_ == 6
+
+
+def test_a_passive_partys_seat_holds_no_label_and_no_column_of_another(monkeypatch):
+    seen = []
+    monkeypatch.setattr(fitting, "train", lambda plan, *rest, **more: seen.append(plan) or train(plan))
+    X, y = table()
+    classifier(epochs=1).fit(X, y, eval_set=(X[:40], y[:40]))
+    active, passive = seats(seen[0])
+    own, foreign = (X[:, half].astype(np.float32) for half in (slice(0, 3), slice(3, 6)))
+    labels = y.astype(np.int64).tobytes()
+    assert labels in active.setup and own.tobytes() in active.setup and foreign.tobytes() in passive.setup
+    assert foreign[:40].tobytes() not in active.setup
+    for held in (labels[: 8 * 40], own[:40].tobytes(), own.T[0].tobytes()):
+        assert held not in passive.setup
 
 
 def test_sparse_tables_train_as_dense_ones_do():
