@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from .messages import TrainingSettings
@@ -9,9 +10,11 @@ from .order import BatchOrder
 from .recipes import from_json
 from .samples import Samples
 
+MOST_EPOCHS = 1_000_000  # a schedule is caught up with epoch by epoch, at the active party's word
+
 
 class Agreement:
-    """Batches, steps and options of one training."""
+    """Batches, steps and options of one training. ValueError where no training can be by these settings."""
 
     def __init__(self, settings: TrainingSettings) -> None:
         least = min(settings.epochs, 1)  # who only evaluates has no rows to train on
@@ -20,6 +23,12 @@ class Agreement:
                 f"training needs rows and epochs, got {settings.n_samples} rows, epochs from {settings.first_epoch} "
                 f"for {settings.epochs}"
             )
+        if settings.first_epoch + settings.epochs > MOST_EPOCHS:
+            raise ValueError(f"a training has {MOST_EPOCHS} epochs at most, these would be more")
+        if not (math.isfinite(settings.learning_rate) and settings.learning_rate >= 0):
+            raise ValueError(f"the learning rate must be a finite number, got {settings.learning_rate}")
+        if settings.seed < 0:
+            raise ValueError(f"the seed must be at least 0, got {settings.seed}")
         if settings.batch_size is not None and settings.batch_size < 1:
             raise ValueError(
                 f"batch_size must be at least 1, or None for all rows, got {settings.batch_size}"

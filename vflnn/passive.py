@@ -109,11 +109,11 @@ class PassiveParty(Party):
             raise RemoteProtocolError("training has been agreed on already")
         agreed = Agreement(msg)
         agreed.check_samples(self._half.samples, self._evaluation)
-        self._half.prepare(msg, self._state)
         self._protocol = make_protocol(msg.protocol, agreed.protocol_options, seed=msg.seed)
         self._compressor = make_compressor(
             msg.compressor, agreed.compressor_options, seed=msg.seed, party=self._name
         )
+        self._half.prepare(msg, self._state)
         self._agreed, self._next_step = agreed, agreed.steps.start
         return Joined(self._width)
 
@@ -146,6 +146,7 @@ class PassiveParty(Party):
 
     def on_ask_scoring(self, msg: AskScoring) -> ScoredOutputs:
         """Outputs of rows to evaluate, in evaluation mode."""
+        self._agreement()
         n_rows = 0 if self._evaluation is None else len(self._evaluation)
         if self._evaluation is None or not 0 <= msg.start < msg.stop <= n_rows:
             raise RemoteProtocolError(f"rows {msg.start}..{msg.stop} to evaluate, {n_rows} are there")

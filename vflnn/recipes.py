@@ -20,6 +20,11 @@ SCHEDULERS: dict[str, Callable[[int], float]] = {
     "inverse_sqrt": lambda epoch: 1.0 / math.sqrt(max(epoch, 1)),  # VFLAIR's
 }
 
+UNFIT: dict[type[torch.optim.Optimizer], str] = {
+    torch.optim.LBFGS: "asks for the loss again and again, which passive parties do not have",
+    torch.optim.SparseAdam: "takes sparse gradients, and those of bottom models are dense",
+}
+
 
 def model_recipe(factory: str, options: Options | None = None, seed: int = 0) -> ModelRecipe:
     """The recipe of a model: a name of the registry, or "module:function" for one of your own.
@@ -56,6 +61,8 @@ def make_optimizer(
     """An optimiser of `torch.optim` by its name in any case; None where there is nothing to train."""
     trained = [parameter for parameter in parameters if parameter.requires_grad]
     cls = find_class(torch.optim, name, torch.optim.Optimizer, "optimizer")
+    if cls in UNFIT:
+        raise ValueError(f"optimizer {cls.__name__} {UNFIT[cls]}: it cannot train a cut network")
     return cls(trained, lr=learning_rate, **options) if trained else None
 
 
@@ -102,7 +109,10 @@ def to_json(options: Options, what: str) -> str:
 
 
 def from_json(text: str) -> dict[str, Any]:
-    options = json.loads(text) if text else {}
+    try:
+        options = json.loads(text) if text else {}
+    except RecursionError:
+        raise ValueError("options must be a JSON object, got one that is nested too deeply") from None
     if not isinstance(options, dict):
         raise ValueError(f"options must be a JSON object, got {text[:40]!r}")
     return options

@@ -71,6 +71,7 @@ class Half:
         if self._optimizer is not None:
             options = from_json(settings.scheduler_options)
             self._scheduler = make_scheduler(settings.scheduler, options, self._optimizer)
+        self._epoch = 0
         self.start_epoch(settings.first_epoch)
         if state is not None:
             rates = [group["lr"] for group in self._groups()]
