@@ -13,6 +13,8 @@ import torch
 from torch.optim.lr_scheduler import LambdaLR, LRScheduler
 
 from .messages import ModelRecipe
+from .models import make_bottom, make_top
+from .naming import nearest
 
 Options = Mapping[str, Any]
 SCHEDULERS: dict[str, Callable[[int], float]] = {
@@ -40,8 +42,6 @@ def build_bottom(recipe: ModelRecipe, in_shape: tuple[int, ...], width: int) -> 
     options = from_json(recipe.options)
     if ":" in recipe.factory:
         return _checked(recipe, imported(recipe.factory)(in_shape, width, **options))
-    from .models import make_bottom
-
     return make_bottom(recipe.factory, in_shape, width, **options)
 
 
@@ -50,8 +50,6 @@ def build_top(recipe: ModelRecipe, widths: tuple[int, ...], n_outputs: int) -> t
     options = from_json(recipe.options)
     if ":" in recipe.factory:
         return _checked(recipe, imported(recipe.factory)(widths, n_outputs, **options))
-    from .models import make_top
-
     return make_top(recipe.factory, widths, n_outputs, **options)
 
 
@@ -80,8 +78,6 @@ def make_scheduler(name: str, options: Options, optimizer: torch.optim.Optimizer
 
 def find_class(module: Any, name: str, base: type, what: str, more: tuple[str, ...] = ()) -> Any:
     """The subclass of `base` that `module` knows under this name in any case."""
-    from .naming import nearest
-
     found = {
         known.lower(): cls
         for known, cls in vars(module).items()

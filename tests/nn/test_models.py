@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from vflnn.models import BOTTOM_MODELS, REQUIRED, TOP_MODELS, ModelEntry, make_bottom
-from vflnn.models import registry as registry_module
+from vflnn.naming import folded
 
 NETWORKS = [name for name, entry in BOTTOM_MODELS.items() if entry.factory is not None]
 # They take seconds, and only the numbers and kinds of their blocks are their own: see test_models_images.
@@ -242,10 +242,9 @@ def test_every_entry_says_what_it_is():
         assert isinstance(entry.options, dict)
 
 
-@pytest.mark.parametrize("registry", ["BOTTOM_MODELS", "TOP_MODELS"])
-def test_no_two_names_differ_by_case_and_signs_only(registry):
-    names = getattr(registry_module, registry)
-    assert len({registry_module._fold(name) for name in names}) == len(names)
+@pytest.mark.parametrize("names", [BOTTOM_MODELS, TOP_MODELS], ids=["bottoms", "tops"])
+def test_no_two_names_differ_by_case_and_signs_only(names):
+    assert len({folded(name) for name in names}) == len(names)
 
 
 def test_registries_cannot_be_changed():
@@ -263,8 +262,8 @@ def test_names_are_found_in_any_case(spelling):
     [
         ("MLP22", "no bottom model is called 'MLP22'; did you mean 'MLP2'"),
         ("LogisticRegresion", "did you mean 'LogisticRegression'"),
-        ("vit", "names: LogisticRegression, MLP2, "),
-        ("", "names: LogisticRegression, MLP2, "),
+        ("vit", "known: LogisticRegression, MLP2, "),
+        ("", "known: LogisticRegression, MLP2, "),
     ],
 )
 def test_an_unknown_name_is_answered_with_a_right_one(wrong, message):
@@ -276,8 +275,8 @@ def test_an_unknown_name_is_answered_with_a_right_one(wrong, message):
     ("name", "options", "message"),
     [
         ("MLP2_scalable", {"hiden": 3}, "MLP2_scalable has no option 'hiden'; did you mean 'hidden'"),
-        ("MLP2_scalable", {"x": 3}, "has no option 'x'; options: hidden, dropout"),
-        ("MLP2", {"hidden": 3}, "MLP2 has no option 'hidden'; it has no options"),
+        ("MLP2_scalable", {"x": 3}, "has no option 'x'; known: hidden, dropout"),
+        ("MLP2", {"hidden": 3}, "MLP2 has no option 'hidden'; it takes none"),
     ],
 )
 def test_an_unknown_option_is_answered_with_the_right_ones(name, options, message):

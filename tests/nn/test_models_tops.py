@@ -177,5 +177,5 @@ def test_wrong_arguments_are_refused(arguments, error, message):
 
 
 def test_an_option_of_a_top_without_options_is_refused():
-    with pytest.raises(ValueError, match="linear has no option 'bias'; it has no options"):
+    with pytest.raises(ValueError, match="linear has no option 'bias'; it takes none"):
         make_top("linear", [4], 4, bias=False)

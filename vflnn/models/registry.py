@@ -4,7 +4,6 @@
 four serve its later data sets. Where its description is silent the family's module says what was chosen.
 """
 
-import difflib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any, Literal
 
 from torch import nn
 
+from ..naming import folded, nearest
 from . import convolutional, graph, linear_mlp, recurrent, resnet, tabular, tops
 from .shapes import checked_shape, checked_widths, positive
 
@@ -81,7 +81,7 @@ def make_bottom(name: str, in_shape: Sequence[int], out_features: int, **options
     ValueError, TypeError
         An unknown name or option (with the nearest right one), or a shape the model cannot take.
     """
-    entry = _entry(BOTTOM_MODELS, name, "bottom model")
+    entry = bottom_entry(name)
     return _build(entry, options, lambda: (checked_shape(in_shape), positive(out_features, "out_features")))
 
 
@@ -104,7 +104,7 @@ def make_top(name: str, widths: Sequence[int], n_outputs: int, **options: Any) -
     ValueError, TypeError
         An unknown name or option (with the nearest right one), or widths the model cannot join.
     """
-    entry = _entry(TOP_MODELS, name, "top model")
+    entry = top_entry(name)
     model = _build(entry, options, lambda: (checked_widths(widths), positive(n_outputs, "n_outputs")))
     assert isinstance(model, tops.TopModel)
     return model
@@ -115,13 +115,18 @@ def bottom_entry(name: str) -> ModelEntry:
     return _entry(BOTTOM_MODELS, name, "bottom model")
 
 
+def top_entry(name: str) -> ModelEntry:
+    """The line of `TOP_MODELS` that `make_top` finds under this name; ValueError as there."""
+    return _entry(TOP_MODELS, name, "top model")
+
+
 def _build(entry: ModelEntry, options: dict[str, Any], sizes: Callable[[], tuple[Any, Any]]) -> nn.Module:
     if entry.factory is None:
         raise ValueError(f"{entry.name} is {entry.description}")
     known = entry.options
     for option in options:
         if option not in known:
-            raise ValueError(f"{entry.name} has no option {option!r}{_instead(option, known, 'options')}")
+            raise ValueError(f"{entry.name} has no option {option!r}{nearest(option, known)}")
     missing = [option for option, default in known.items() if default is REQUIRED and option not in options]
     if missing:
         raise ValueError(f"{entry.name} needs the option {missing[0]!r}")
@@ -135,23 +140,10 @@ def _build(entry: ModelEntry, options: dict[str, Any], sizes: Callable[[], tuple
 def _entry(registry: Mapping[str, ModelEntry], name: str, kind: str) -> ModelEntry:
     if not isinstance(name, str):
         raise TypeError(f"the name of a {kind} must be a string, got {name!r}")
-    folded = {_fold(known): entry for known, entry in registry.items()}
-    if _fold(name) not in folded:
-        raise ValueError(f"no {kind} is called {name!r}{_instead(name, registry, 'names')}")
-    return folded[_fold(name)]
-
-
-def _instead(wrong: str, right: Mapping[str, Any], what: str) -> str:
-    """The end of a sentence: the nearest right name, or all of them."""
-    folded = {_fold(name): name for name in right}
-    nearest = difflib.get_close_matches(_fold(wrong), folded, n=1)
-    if nearest:
-        return f"; did you mean {folded[nearest[0]]!r}?"
-    return f"; {what}: {', '.join(right)}" if right else f"; it has no {what}"
-
-
-def _fold(name: str) -> str:
-    return "".join(character for character in name.lower() if character.isalnum())
+    entries = {folded(known): entry for known, entry in registry.items()}
+    if folded(name) not in entries:
+        raise ValueError(f"no {kind} is called {name!r}{nearest(name, registry)}")
+    return entries[folded(name)]
 
 
 _Rows = list[tuple[str, str, Callable[..., nn.Module] | None]]
