@@ -125,6 +125,15 @@ def choose_top(top: Any, widths: tuple[int, ...], n_outputs: int, seed: int, net
     return _choice(top, (widths, n_outputs), seed, network, "top", is_top=True)
 
 
+def loss_of(top: Choice, *, classes: bool) -> str:
+    """Name of the loss that goes with a top model; ValueError where there is none."""
+    if classes:
+        return "nll" if top.log_probabilities else "cross_entropy"
+    if top.log_probabilities:
+        raise ValueError(f"top {top.recipe.factory!r} gives log-probabilities of classes, not numbers")
+    return "squared_error"
+
+
 def _choice(
     given: Any, sizes: tuple[Any, Any], seed: int, network: str, what: str, *, is_top: bool = False
 ) -> Choice:

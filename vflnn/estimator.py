@@ -133,9 +133,6 @@ class VFLClassifier(ClassifierMixin, CutNetworkEstimator):
             )
         return np.searchsorted(self.classes_, y).astype(np.int64)
 
-    def _loss_name(self) -> str:
-        return "nll" if self._top.log_probabilities else "cross_entropy"
-
 
 class VFLRegressor(RegressorMixin, CutNetworkEstimator):
     """A neural network cut between parties, for numbers. Parameters and attributes as `VFLClassifier`, but:
@@ -171,11 +168,6 @@ class VFLRegressor(RegressorMixin, CutNetworkEstimator):
 
     def _targets(self, y: np.ndarray) -> np.ndarray:
         return ((_finite(y) - self._mean) / self._scale).astype(np.float32)[:, None]
-
-    def _loss_name(self) -> str:
-        if self._top.log_probabilities:
-            raise ValueError(f"top {self.top!r} gives log-probabilities of classes, not numbers")
-        return "squared_error"
 
 
 def _finite(y: np.ndarray) -> np.ndarray:

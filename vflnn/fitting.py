@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import pandas as pd
+from sklearn.base import is_classifier
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import nn
@@ -17,7 +18,7 @@ from torch import nn
 from vflparty import Ledger, LedgerReport, new_training_id
 from vflparty.modelfile import FilePath
 
-from .choices import Choice, choose_bottoms, choose_top
+from .choices import Choice, choose_bottoms, choose_top, loss_of
 from .history import CallbackFailedError, EpochRecord, Watcher, epochs_table, steps_table
 from .inputs import Block, check_label_order
 from .messages import HalfState, TrainingSettings
@@ -26,9 +27,9 @@ from .parameters import (
     check_parameters,
     checked_callbacks,
     checked_device,
+    estimator_settings,
     for_prediction,
     n_threads,
-    training_settings,
 )
 from .partitioned import PartitionedEstimator
 from .plotting import plot_learning_curves
@@ -142,7 +143,7 @@ class CutNetworkEstimator(PartitionedEstimator):
         device = checked_device(self.device)
         callbacks = checked_callbacks(self.callbacks)
         evaluation, evaluation_targets = self._evaluation(eval_set)
-        settings = training_settings(
+        settings = estimator_settings(
             self,
             n_samples=len(targets),
             n_evaluation=0 if evaluation_targets is None else len(evaluation_targets),
@@ -200,7 +201,7 @@ class CutNetworkEstimator(PartitionedEstimator):
             top=self._top.for_party(),
             labels=targets,
             n_outputs=self._n_outputs,
-            loss=self._loss_name(),
+            loss=loss_of(self._top, classes=is_classifier(self)),
             ids=blocks[active].ids,
             seed=self._seeds[active],
             device=device,
@@ -268,9 +269,6 @@ class CutNetworkEstimator(PartitionedEstimator):
 
     def _targets(self, y: np.ndarray) -> np.ndarray:
         """What the active party trains on."""
-        raise NotImplementedError
-
-    def _loss_name(self) -> str:
         raise NotImplementedError
 
     # ---- prediction

@@ -36,7 +36,7 @@ def check_parameters(estimator: Any) -> None:
     checked_device(estimator.device)
     n_threads(estimator.n_jobs)
     checked_callbacks(estimator.callbacks)
-    training_settings(estimator, n_samples=0, n_evaluation=0, epochs=0, first_epoch=0, seed=0)
+    estimator_settings(estimator, n_samples=0, n_evaluation=0, epochs=0, first_epoch=0, seed=0)
 
 
 def check_count(name: str, value: Any, more: str = "") -> None:
@@ -85,12 +85,40 @@ def checked_callbacks(callbacks: Any) -> list[Callable[..., object]]:
     return found
 
 
-def training_settings(estimator: Any, **sizes: Any) -> TrainingSettings:
-    """What the parties agree on, tried out. sizes : the fields that depend on data and seeds."""
-    protocol, protocol_options, compressor, compressor_options = _protocol(estimator)
-    optimizer, optimizer_options = named("optimizer", estimator.optimizer)
-    scheduler, scheduler_options = named("scheduler", estimator.scheduler)
-    rate: Any = estimator.lr
+def estimator_settings(estimator: Any, **sizes: Any) -> TrainingSettings:
+    """What the parties of an estimator agree on; see `training_settings`."""
+    return training_settings(
+        protocol=estimator.protocol,
+        protocol_options=estimator.protocol_options,
+        compressor=estimator.compressor,
+        optimizer=estimator.optimizer,
+        scheduler=estimator.scheduler,
+        lr=estimator.lr,
+        batch_size=None if estimator.batch_size is None else int(estimator.batch_size),
+        shuffle=bool(estimator.shuffle),
+        **sizes,
+    )
+
+
+def training_settings(
+    *,
+    protocol: Any,
+    protocol_options: Any,
+    compressor: Any,
+    optimizer: Any,
+    scheduler: Any,
+    lr: Any,
+    **rest: Any,
+) -> TrainingSettings:
+    """What the parties agree on, tried out: ValueError or TypeError names what is wrong.
+
+    compressor, optimizer, scheduler : a name, or (name, options); compressor None: what the protocol brings
+    rest : the other fields of TrainingSettings
+    """
+    schedule, own, written, how = _protocol(protocol, protocol_options, compressor)
+    optimizer, optimizer_options = named("optimizer", optimizer)
+    scheduler, scheduler_options = named("scheduler", scheduler)
+    rate = lr
     if isinstance(rate, bool) or not isinstance(rate, int | float | np.integer | np.floating):
         raise TypeError(f"lr must be a number, got {rate!r} of type {type(rate).__name__}")
     if not (math.isfinite(rate) and rate > 0):
@@ -105,18 +133,16 @@ def training_settings(estimator: Any, **sizes: Any) -> TrainingSettings:
     except (TypeError, RuntimeError) as error:
         raise TypeError(f"optimizer {optimizer!r} or scheduler {scheduler!r}: {error}") from error
     return TrainingSettings(
-        protocol=protocol,
-        protocol_options=to_json(protocol_options, "protocol_options"),
-        compressor=compressor,
-        compressor_options=to_json(compressor_options, "options of compressor"),
+        protocol=schedule,
+        protocol_options=to_json(own, "protocol_options"),
+        compressor=written,
+        compressor_options=to_json(how, "options of compressor"),
         optimizer=optimizer,
         optimizer_options=to_json(optimizer_options, "options of optimizer"),
         learning_rate=float(rate),
         scheduler=scheduler,
         scheduler_options=to_json(scheduler_options, "options of scheduler"),
-        batch_size=None if estimator.batch_size is None else int(estimator.batch_size),
-        shuffle=bool(estimator.shuffle),
-        **sizes,
+        **rest,
     )
 
 
@@ -140,23 +166,25 @@ def named(what: str, value: Any) -> tuple[str, dict[str, Any]]:
     raise TypeError(f"{what} must be a name or (name, dict of options), got {value!r}")
 
 
-def _protocol(estimator: Any) -> tuple[str, dict[str, Any], str, dict[str, Any]]:
+def _protocol(
+    protocol: Any, protocol_options: Any, compressor: Any
+) -> tuple[str, dict[str, Any], str, dict[str, Any]]:
     """Schedule and compressor, each with its options. Options of a protocol that is a compressor go there."""
-    if not isinstance(estimator.protocol, str):
-        raise TypeError(f"protocol must be a name, got {estimator.protocol!r}")
-    options = {} if estimator.protocol_options is None else estimator.protocol_options
+    if not isinstance(protocol, str):
+        raise TypeError(f"protocol must be a name, got {protocol!r}")
+    options = {} if protocol_options is None else protocol_options
     if not isinstance(options, Mapping):
         raise TypeError(f"protocol_options must be a dict, got {options!r}")
-    entry = protocol_entry(estimator.protocol)
-    schedule, own, compressor, how = entry.protocol, dict(options), entry.compressor, dict[str, Any]()
-    if compressor:
+    entry = protocol_entry(protocol)
+    own, written, how = dict(options), entry.compressor, dict[str, Any]()
+    if written:
         own, how = {}, own
-        if estimator.compressor is not None:
+        if compressor is not None:
             raise ValueError(
-                f"protocol {entry.name!r} compresses already: leave compressor at None, got {estimator.compressor!r}"
+                f"protocol {entry.name!r} compresses already: leave compressor out, got {compressor!r}"
             )
-    elif estimator.compressor is not None:
-        compressor, how = named("compressor", estimator.compressor)
-    make_protocol(schedule, own, seed=0)
-    make_compressor(compressor, how, seed=0, party="")
-    return schedule, own, compressor, how
+    elif compressor is not None:
+        written, how = named("compressor", compressor)
+    make_protocol(entry.protocol, own, seed=0)
+    make_compressor(written, how, seed=0, party="")
+    return entry.protocol, own, written, how

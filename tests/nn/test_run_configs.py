@@ -67,6 +67,12 @@ def test_runs_take_the_shared_tables_and_change_some_of_them(small):
     assert agg.training.epochs == split.training.epochs == 2 and config.seeds == (0, 1)
 
 
+def test_models_are_found_however_their_names_are_spelt(small):
+    small.write_text(small.read_text().replace('"LogisticRegression"', '"logistic-regression"'))
+    _, plan, _ = train_once(load_config(small).runs[0], 0)
+    assert plan.own.model.factory == "logistic-regression"
+
+
 def test_json_says_the_same_as_toml(small, tmp_path):
     whole = tomllib.loads(small.read_text())
     other = written(tmp_path, json.dumps(whole), "config.json")
@@ -93,6 +99,10 @@ def test_json_says_the_same_as_toml(small, tmp_path):
         ("seeds = [0, 1]", "seeds = [-1]", "whole numbers from 0 on"),
         ('name = "split"', 'name = "agg"', "two runs are called 'agg'"),
         ('name = "breast_cancer"', "", "[data] needs 'name'"),
+        ("epochs = 2", 'loss = "Cross_Entropy"', "did you mean 'cross_entropy'?"),
+        ("epochs = 2", 'device = "gpu"', 'device must be "cpu", "cuda"'),
+        ("epochs = 2", "lr = 0.0", "lr must be a positive number, got 0.0"),
+        ("epochs = 2", 'protocol = "topk"\ncompressor = "topk"', "compresses already: leave compressor out"),
         ("[model]", "[model", "is not TOML"),
     ],
 )

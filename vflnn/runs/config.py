@@ -12,15 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from vfldata import DATASETS, VFLAIR
 
 from ..losses import LOSSES
-from ..models import BOTTOM_MODELS, TOP_MODELS
+from ..messages import TrainingSettings
+from ..models.registry import bottom_entry, top_entry
 from ..naming import nearest
-from ..protocols.registry import make_compressor, make_protocol, protocol_entry
-from ..recipes import make_optimizer, make_scheduler
+from ..parameters import NETWORKS, checked_device, training_settings
 
 Plain = dict[str, Any]
 
@@ -82,7 +80,7 @@ class TrainingConfig:
     loss : name of a loss; "" for the task's
     shuffle : bool
     network : "inprocess" or "process"
-    device : "cpu", "cuda", ...
+    device : "cpu", "cuda", "cuda:1", or "auto"
     target : training accuracy of a batch, which #Rounds are counted to; 0 for none
     """
 
@@ -254,36 +252,26 @@ def _typed(where: str, value: Any, hint: Any) -> Any:
 
 
 def _check_names(run: RunConfig) -> None:
-    """Every name in a run is known and its options fit."""
+    """Every name in a run is known, and options that need no data fit."""
     training, model = run.training, run.model
     known = VFLAIR if run.data.vflair else DATASETS
     if run.data.name not in known:
         raise ConfigError(f"data.name {run.data.name!r} is unknown{nearest(run.data.name, known)}")
-    for name in bottom_names(model):
-        _known("model.bottom", name, BOTTOM_MODELS)
-    _known("model.top", model.top, TOP_MODELS)
-    if training.loss:
-        _known("training.loss", training.loss, LOSSES)
-    if training.network not in ("inprocess", "process"):
-        raise ConfigError(f'training.network is "inprocess" or "process", got {training.network!r}')
+    if training.loss and training.loss not in LOSSES:
+        raise ConfigError(f"training.loss {training.loss!r} is unknown{nearest(training.loss, LOSSES)}")
+    if training.network not in NETWORKS:
+        raise ConfigError(f"training.network is one of {NETWORKS}, got {training.network!r}")
     for least, name in ((1, "epochs"), (0, "batch_size"), (0, "target")):
         if getattr(training, name) < least:
             raise ConfigError(f"training.{name} must be at least {least}, got {getattr(training, name)}")
-    if not training.lr > 0:
-        raise ConfigError(f"training.lr must be above 0, got {training.lr}")
     with _as_config_error():
-        entry = protocol_entry(training.protocol)
-        if entry.compressor and training.compressor:
-            raise ConfigError(
-                f"protocol {training.protocol!r} compresses by itself; leave training.compressor out"
-            )
-        make_protocol(entry.protocol, {} if entry.compressor else training.protocol_options, seed=0)
-        for name, options in compressors(training):
-            make_compressor(name, options, seed=0, party="")
-        parameter = torch.nn.Parameter(torch.zeros(1))
-        optimizer = make_optimizer(training.optimizer, training.optimizer_options, training.lr, [parameter])
-        assert optimizer is not None
-        make_scheduler(training.scheduler, training.scheduler_options, optimizer)
+        checked_device(training.device)
+        for name in bottom_names(model):
+            if ":" not in name:
+                bottom_entry(name)
+        if ":" not in model.top:
+            top_entry(model.top)
+        config_settings(training, n_samples=0, n_evaluation=0, seed=0)
 
 
 def bottom_names(model: ModelConfig) -> Iterator[str]:
@@ -295,17 +283,22 @@ def bottom_names(model: ModelConfig) -> Iterator[str]:
         yield _typed(f"model.bottom.{party}", name, str)
 
 
-def compressors(training: TrainingConfig) -> list[tuple[str, Plain]]:
-    """The compressor in force, with its options."""
-    entry = protocol_entry(training.protocol)
-    if entry.compressor:
-        return [(entry.compressor, training.protocol_options)]
-    return [(training.compressor, training.compressor_options)] if training.compressor else []
-
-
-def _known(where: str, name: str, known: Mapping[str, Any]) -> None:
-    if ":" not in name and name.lower() not in {k.lower() for k in known}:
-        raise ConfigError(f"{where} {name!r} is unknown{nearest(name, known)}")
+def config_settings(training: TrainingConfig, **sizes: int) -> TrainingSettings:
+    """What the parties agree on. sizes : n_samples, n_evaluation and seed."""
+    compressor = (training.compressor, training.compressor_options) if training.compressor else None
+    return training_settings(
+        protocol=training.protocol,
+        protocol_options=training.protocol_options,
+        compressor=compressor,
+        optimizer=(training.optimizer, training.optimizer_options),
+        scheduler=(training.scheduler, training.scheduler_options),
+        lr=training.lr,
+        epochs=training.epochs,
+        first_epoch=0,
+        batch_size=training.batch_size or None,
+        shuffle=training.shuffle,
+        **sizes,
+    )
 
 
 class _as_config_error:

@@ -12,12 +12,11 @@ from sklearn.metrics import roc_auc_score
 from vfldata import DATASETS, VFLAIR, VerticalDataset
 from vflparty.party import ProgressHook
 
-from ..messages import TrainingSettings
-from ..models import BOTTOM_MODELS, make_top
-from ..protocols.registry import protocol_entry
-from ..recipes import model_recipe, to_json
+from ..choices import choose_bottoms, choose_top, loss_of
+from ..models.registry import bottom_entry
+from ..parameters import checked_device
 from ..seating import PartyPlan, Trained, TrainingPlan, train
-from .config import DataConfig, ModelConfig, RunConfig, TrainingConfig, compressors
+from .config import DataConfig, ModelConfig, RunConfig, config_settings
 
 Plain = dict[str, Any]
 
@@ -39,37 +38,52 @@ def load_data(config: DataConfig, seed: int) -> VerticalDataset:
 
 def make_plan(run: RunConfig, data: VerticalDataset, seed: int) -> TrainingPlan:
     """Who brings what. Weights, batches and everything else that is drawn follow from the seed."""
-    n_outputs = 1 if data.task == "regression" else len(data.class_names)
-    width = run.model.cut_width or n_outputs
-    limit = run.data.limit or len(data.y_train)
-    test_limit = run.data.test_limit or len(data.y_test)
-    train_blocks, test_blocks = data.blocks("train"), data.blocks("test")
-    seeds = np.random.SeedSequence(seed).generate_state(len(data.parties) + 2)
-    plans = {
+    training, parties = run.training, data.parties
+    classes = data.task != "regression"
+    n_outputs = len(data.class_names) if classes else 1
+    widths = dict.fromkeys(parties, run.model.cut_width or n_outputs)
+    *drawn, order_seed, top_seed = map(int, np.random.SeedSequence(seed).generate_state(len(parties) + 2))
+    samples = _first(data.blocks("train"), run.data.limit)
+    evaluation = _first(data.blocks("test"), run.data.test_limit)
+    bottoms = choose_bottoms(
+        {party: _bottom(run.model, data, party) for party in parties},
+        {party: block.shape[1:] for party, block in samples.items()},
+        widths,
+        dict(zip(parties, drawn, strict=True)),
+        training.network,
+    )
+    top = choose_top(
+        (run.model.top, run.model.top_options), tuple(widths.values()), n_outputs, top_seed, training.network
+    )
+    parts = {
         party: PartyPlan(
-            _bottom(run.model, data, party, int(seeds[i])),
-            width,
-            _float32(train_blocks[party])[:limit],
-            _float32(test_blocks[party])[:test_limit],
+            bottoms[party].for_party(),
+            widths[party],
+            samples[party],
+            evaluation[party],
             data.graphs.get(party),
             data.graphs.get(party),
         )
-        for i, party in enumerate(data.parties)
+        for party in parties
     }
-    own = plans.pop(data.active_party)
-    labels = _labels(data.y_train, data.task)[:limit]
-    evaluation_labels = _labels(data.y_test, data.task)[:test_limit]
+    labels = _labels(data.y_train, classes, run.data.limit)
+    evaluation_labels = _labels(data.y_test, classes, run.data.test_limit)
     return TrainingPlan(
-        settings=_settings(run.training, len(labels), len(evaluation_labels), int(seeds[-2]) % 2**31),
+        settings=config_settings(
+            training,
+            n_samples=len(labels),
+            n_evaluation=len(evaluation_labels),
+            seed=order_seed % 2**31,
+        ),
         active=data.active_party,
-        own=own,
-        passive=plans,
-        top=model_recipe(run.model.top, run.model.top_options, int(seeds[-1])),
+        own=parts.pop(data.active_party),
+        passive=parts,
+        top=top.for_party(),
         labels=labels,
         n_outputs=n_outputs,
-        loss=run.training.loss or _loss(run.model, data, [width] * len(data.parties), n_outputs),
+        loss=training.loss or loss_of(top, classes=classes),
         evaluation_labels=evaluation_labels,
-        device=run.training.device,
+        device=checked_device(training.device),
     )
 
 
@@ -81,30 +95,8 @@ def auc(data: VerticalDataset, trained: Trained) -> float:
     return float(roc_auc_score(data.y_test[: len(scores)], scores[:, 1] - scores[:, 0]))
 
 
-def _settings(training: TrainingConfig, n_samples: int, n_evaluation: int, seed: int) -> TrainingSettings:
-    entry = protocol_entry(training.protocol)
-    compressor, options = next(iter(compressors(training)), ("", {}))
-    return TrainingSettings(
-        protocol=entry.protocol,
-        protocol_options=to_json({} if entry.compressor else training.protocol_options, "protocol_options"),
-        compressor=compressor,
-        compressor_options=to_json(options, "compressor_options"),
-        optimizer=training.optimizer,
-        optimizer_options=to_json(training.optimizer_options, "optimizer_options"),
-        learning_rate=training.lr,
-        scheduler=training.scheduler,
-        scheduler_options=to_json(training.scheduler_options, "scheduler_options"),
-        n_samples=n_samples,
-        n_evaluation=n_evaluation,
-        epochs=training.epochs,
-        first_epoch=0,
-        batch_size=training.batch_size or None,
-        shuffle=training.shuffle,
-        seed=seed,
-    )
-
-
-def _bottom(model: ModelConfig, data: VerticalDataset, party: str, seed: int) -> Any:
+def _bottom(model: ModelConfig, data: VerticalDataset, party: str) -> tuple[str, Plain]:
+    """Name and options of a party's bottom model; of hashed categories the data knows how many there are."""
     name = model.bottom if isinstance(model.bottom, str) else model.bottom.get(party)
     if name is None:
         raise ValueError(
@@ -113,31 +105,23 @@ def _bottom(model: ModelConfig, data: VerticalDataset, party: str, seed: int) ->
     options = model.bottom_options
     if any(party in options for party in data.parties):
         options = options.get(party, {})
-    if party in data.n_buckets and "buckets" in getattr(BOTTOM_MODELS.get(name), "options", {}):
+    if party in data.n_buckets and ":" not in name and "buckets" in bottom_entry(name).options:
         options = {"buckets": data.n_buckets[party], **options}
-    return model_recipe(name, options, seed)
+    return name, options
 
 
-def _loss(model: ModelConfig, data: VerticalDataset, widths: list[int], n_outputs: int) -> str:
-    if data.task == "regression":
-        return "squared_error"
-    if ":" in model.top:
-        return "cross_entropy"
-    return (
-        "nll"
-        if make_top(model.top, widths, n_outputs, **model.top_options).log_probabilities
-        else "cross_entropy"
-    )
+def _first(blocks: Plain, limit: int) -> Plain:
+    """So many rows of every block, 0: all; tables, which are frames of float64, as networks take them."""
+    arrays = {
+        party: np.asarray(block, dtype=np.float32) if hasattr(block, "columns") else block
+        for party, block in blocks.items()
+    }
+    return {party: block[: limit or None] for party, block in arrays.items()}
 
 
-def _labels(y: Any, task: str) -> NDArray[Any]:
-    values = np.asarray(y)
-    return values.astype(np.float32)[:, None] if task == "regression" else values.astype(np.int64)
-
-
-def _float32(block: Any) -> Any:
-    """Tables are frames of float64; networks take float32."""
-    return np.asarray(block, dtype=np.float32) if hasattr(block, "columns") else block
+def _labels(y: Any, classes: bool, limit: int) -> NDArray[Any]:
+    values = np.asarray(y)[: limit or None]
+    return values.astype(np.int64) if classes else values.astype(np.float32)[:, None]
 
 
 def epoch_line(text: str) -> str:
