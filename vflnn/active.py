@@ -24,6 +24,7 @@ from vflparty import (
 
 from .agreement import Agreement
 from .course import Course
+from .losses import checked_labels
 from .messages import (
     ActiveSetup,
     AskOutputs,
@@ -93,8 +94,9 @@ class ActiveParty(Leader):
         self._agreed = Agreement(settings)
         if samples is not None:
             self._agreed.check_samples(samples, evaluation)
-        if len(labels) != settings.n_samples:
-            raise ValueError(f"{len(labels)} labels for {settings.n_samples} rows")
+        labels = checked_labels(labels, loss, settings.n_samples, n_outputs)
+        if evaluation_labels is not None:
+            evaluation_labels = checked_labels(evaluation_labels, loss, settings.n_evaluation, n_outputs)
         stream = RandomStream(
             next((m.seed for m in (bottom, top) if isinstance(m, ModelRecipe)), seed), device, n_threads
         )
@@ -106,6 +108,8 @@ class ActiveParty(Leader):
                 own = (own_width,) if bottom is not None and own_width is not None else ()
                 top = build_top(top, (*own, *widths.values()), n_outputs)
         self.half = TopHalf(bottom, top, samples, labels, loss, stream, device)
+        if len(labels) and not self.half.n_labelled(np.arange(len(labels))):
+            raise ValueError(f"none of {len(labels)} rows has a label to learn from")
         self.half.prepare(settings, state)
         self._widths = dict(widths)
         self._evaluation, self._evaluation_labels = evaluation, evaluation_labels
@@ -204,7 +208,8 @@ class ActiveParty(Leader):
     def _train(self, step: int, course: Course) -> Generator[Round, Round, None]:
         start = time.perf_counter()
         exchange = yield from self._protocol.lead(self, step)
-        if not np.isfinite(exchange.loss):
+        # Without a label in the batch there is no loss, and gradients are zero.
+        if not np.isfinite(exchange.loss) and self.half.n_labelled(self.rows(step)):
             raise OverflowError(
                 f"the loss of step {step} is {exchange.loss}: training has diverged; lower the learning rate or scale "
                 "the columns"

@@ -36,8 +36,8 @@ class Course:
         """The epoch that has just ended, for a progress bar and for callbacks."""
         figures = {
             "epoch": epoch,
-            "loss": float(np.mean(self._loss[self._ended])),
-            "accuracy": float(np.mean(self._accuracy[self._ended])),
+            "loss": _mean(self._loss[self._ended]),
+            "accuracy": _mean(self._accuracy[self._ended]),
             "evaluation_loss": self._epoch_loss[-1],
             "evaluation_score": self._epoch_score[-1],
             "seconds": float(np.sum(self._seconds[self._ended])),
@@ -56,3 +56,9 @@ class Course:
             np.array(self._epoch_score, dtype=np.float64),
             scores,
         )
+
+
+def _mean(figures: list[float]) -> float:
+    """Of the batches that have one; nan without any."""
+    known = [figure for figure in figures if figure == figure]
+    return float(np.mean(known)) if known else float("nan")

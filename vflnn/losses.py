@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -48,6 +51,34 @@ LOSSES: dict[str, Loss] = {
     "logit": one_vs_rest_logit,
     "taylor_logit": taylor_logit,
 }
+OF_FLOATS = ("cross_entropy", "nll", "squared_error")  # take targets (n, n_outputs)
+
+
+def checked_labels(labels: NDArray[Any], loss: str, n_rows: int, n_outputs: int) -> NDArray[Any]:
+    """Labels as this loss takes them, class numbers as int64; ValueError says what is wrong with them."""
+    labels = np.asarray(labels)
+    if loss not in LOSSES:
+        raise ValueError(f"loss {loss!r} is unknown; known: {', '.join(LOSSES)}")
+    if len(labels) != n_rows:
+        raise ValueError(f"{len(labels)} labels for {n_rows} rows")
+    if labels.dtype.kind in "iu" and labels.ndim == 1 and loss != "squared_error":
+        wrong = labels[(labels < UNLABELLED) | (labels >= n_outputs)]
+        if wrong.size:
+            raise ValueError(
+                f"{wrong.size} of {n_rows} labels, the first {wrong[0]}, are neither class numbers from 0 to "
+                f"{n_outputs - 1} nor {UNLABELLED} for a row without label"
+            )
+        return labels.astype(np.int64, copy=False)
+    if labels.dtype.kind == "f" and labels.shape == (n_rows, n_outputs) and loss in OF_FLOATS:
+        if not np.isfinite(labels).all():
+            raise ValueError(f"{int((~np.isfinite(labels)).sum())} of {labels.size} targets are not finite")
+        return labels
+    classes = "" if loss == "squared_error" else f"class numbers of shape ({n_rows},)"
+    floats = f"floats of shape ({n_rows}, {n_outputs})" if loss in OF_FLOATS else ""
+    raise ValueError(
+        f"loss {loss!r} takes {' or '.join(filter(None, (classes, floats)))}, got labels of {labels.dtype} and shape "
+        f"{labels.shape}"
+    )
 
 
 def labelled(labels: Tensor) -> Tensor:

@@ -144,7 +144,7 @@ class BottomHalf(Half):
 class Exchange:
     """What the active party has worked out for one batch, all at the same weights."""
 
-    loss: float
+    loss: float  # nan where no row of the batch has a label
     scores: Tensor  # (n, n_outputs), detached
     gradients: dict[str, Tensor]  # by passive party, of the mean loss
     weights: Tensor | None = (
@@ -219,6 +219,9 @@ class TopHalf(Half):
         with self.stream.working(), torch.no_grad():
             self.model.eval()
             return self._scores(samples, np.arange(start, stop), outputs)
+
+    def n_labelled(self, rows: Rows) -> int:
+        return int(labelled(self.labels[torch.from_numpy(rows).to(self.device)]).sum())
 
     def accuracy(self, rows: Rows, scores: Tensor) -> float:
         """Share of labelled rows whose class has the largest score; nan for regression and without labelled rows."""

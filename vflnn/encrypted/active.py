@@ -26,6 +26,7 @@ from vflparty import (
 )
 from vflparty.opening import Opening
 
+from .. import losses
 from ..agreement import Agreement
 from ..course import Course
 from ..messages import (
@@ -114,6 +115,10 @@ class EncryptedActiveParty(Leader):
         if loss not in LOSSES:
             raise ValueError(f"encrypted training minimises 'taylor_logit', got loss={loss!r}")
         labels = checked_labels(np.asarray(labels), settings.n_samples, n_classes)
+        if evaluation_labels is not None:
+            evaluation_labels = losses.checked_labels(
+                evaluation_labels, loss, settings.n_evaluation, n_classes
+            )
         self._targets = encode_labels(labels, n_classes)
         stream = RandomStream(bottom.seed if isinstance(bottom, ModelRecipe) else seed, device)
         if isinstance(bottom, ModelRecipe):
