@@ -37,9 +37,7 @@ def weights(trained):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("protocol", "compressor"), [("fedsgd", ""), ("celu", "quantize"), ("fedbcd-s", "topk")]
-)
+@pytest.mark.parametrize(("protocol", "compressor"), [("celu", "quantize"), ("fedbcd-s", "topk")])
 def test_parties_in_processes_train_the_same_weights_with_dropout_too(protocol, compressor):
     planned = plan(3, options={"dropout": 0.3}, protocol=protocol, compressor=compressor)
     one, other = (train(planned, kind) for kind in ("inprocess", "process"))
