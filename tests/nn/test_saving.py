@@ -8,7 +8,7 @@ import pytest
 from torch import nn
 
 from tests.nn import small
-from tests.nn.test_estimator import classifier, halves, same, table
+from tests.nn.tables import classifier, halves, same, table
 from vflnn import VFLRegressor, load
 from vflparty import DamagedFileError, ModelFile, WrongFileError
 
