@@ -74,12 +74,7 @@ class Half:
         self._epoch = 0
         self.start_epoch(settings.first_epoch)
         if state is not None:
-            rates = [group["lr"] for group in self._groups()]
             restore_state(state, self.model, self._optimizer, self.stream)
-            for group, rate in zip(
-                self._groups(), rates, strict=True
-            ):  # the schedule's, not the last epoch's
-                group["lr"] = rate
 
     def start_epoch(self, epoch: int) -> None:
         """Move the learning rate on to this epoch."""
@@ -101,9 +96,6 @@ class Half:
 
     def export_state(self) -> HalfState:
         return export_state(self.model, self._optimizer, self.stream)
-
-    def _groups(self) -> list[dict[str, Any]]:
-        return [] if self._optimizer is None else self._optimizer.param_groups
 
 
 class BottomHalf(Half):

@@ -36,7 +36,9 @@ def restore_state(
     """
     load_weights(state, model)
     if optimizer is not None and state.optimizer:
-        optimizer.load_state_dict(_unpack_optimizer(state))
+        # Rates and momenta stay as agreed, and as the schedule has moved them on; the state's are the last epoch's.
+        groups = optimizer.state_dict()["param_groups"]
+        optimizer.load_state_dict({"state": _unpack_optimizer(state), "param_groups": groups})
     stream.state = state.random
 
 
@@ -70,20 +72,17 @@ class _Place:
 def _pack_optimizer(optimizer: torch.optim.Optimizer | None) -> tuple[str, tuple[Any, ...]]:
     if optimizer is None:
         return "", ()
-    place, whole = _Place(), optimizer.state_dict()
-    plain = {
-        "state": {str(i): {k: place.put(v) for k, v in entry.items()} for i, entry in whole["state"].items()},
-        "param_groups": whole["param_groups"],
-    }
+    place, entries = _Place(), optimizer.state_dict()["state"]
+    plain = {str(i): {k: place.put(v) for k, v in entry.items()} for i, entry in entries.items()}
     return json.dumps(plain), tuple(place.arrays)
 
 
-def _unpack_optimizer(state: HalfState) -> dict[str, Any]:
+def _unpack_optimizer(state: HalfState) -> dict[int, dict[str, Any]]:
+    """What it remembers, by the number of the parameter."""
     plain = json.loads(state.optimizer)
     arrays = [torch.from_numpy(array) for array in state.optimizer_arrays]
 
     def take(value: Any) -> Any:
         return arrays[value["array"]] if isinstance(value, dict) else value
 
-    entries = {int(i): {k: take(v) for k, v in entry.items()} for i, entry in plain["state"].items()}
-    return {"state": entries, "param_groups": plain["param_groups"]}
+    return {int(i): {k: take(v) for k, v in entry.items()} for i, entry in plain.items()}

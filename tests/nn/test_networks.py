@@ -78,7 +78,15 @@ def test_evaluated_scores_and_figures_are_those_of_the_trained_network():
     assert result.epoch_score[-1] == pytest.approx((result.scores.argmax(axis=1) == labels).mean())
 
 
-@pytest.mark.parametrize("changes", [{}, {"protocol": "fedbcd-p", "compressor": "quantize"}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"protocol": "fedbcd-p", "compressor": "quantize"},
+        # Moves Adam's momentum too.
+        {"scheduler": "OneCycleLR", "scheduler_options": {"max_lr": 0.1, "total_steps": 9}},
+    ],
+)  # fmt: skip
 def test_going_on_from_saved_states_is_training_in_one_go(changes):
     whole = train(plan(epochs=5, options={"dropout": 0.3}, **changes))
     first = plan(epochs=2, options={"dropout": 0.3}, **changes)
