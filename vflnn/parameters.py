@@ -123,14 +123,12 @@ def training_settings(
         raise TypeError(f"lr must be a number, got {rate!r} of type {type(rate).__name__}")
     if not (math.isfinite(rate) and rate > 0):
         raise ValueError(f"lr must be a positive number, got {rate!r}")
-    parameter = torch.nn.Parameter(torch.zeros(1))
+    parameters = [torch.nn.Parameter(torch.zeros(1))]
     try:
-        tried = make_optimizer(optimizer, optimizer_options, float(rate), [parameter])
+        tried = make_optimizer(optimizer, optimizer_options, float(rate), parameters)
         assert tried is not None
         make_scheduler(scheduler, scheduler_options, tried)
-        parameter.grad = torch.zeros_like(parameter)
-        tried.step()  # some take a function of the loss, or sparse gradients only
-    except (TypeError, RuntimeError) as error:
+    except TypeError as error:
         raise TypeError(f"optimizer {optimizer!r} or scheduler {scheduler!r}: {error}") from error
     return TrainingSettings(
         protocol=schedule,
