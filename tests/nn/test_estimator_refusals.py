@@ -44,7 +44,7 @@ NAN = np.full((90, 3), np.nan)
         ),
         ({"bottom": lambda s, w: 7}, TypeError, "made a int, not a module"),
         ({"top": lambda w, n: nn.Linear(6, n)}, ValueError, "top: fails on outputs of widths (3, 3)"),
-        ({"optimizer": "lbfgs"}, TypeError, "optimizer 'lbfgs' or scheduler"),
+        ({"optimizer": "lbfgs"}, ValueError, "optimizer LBFGS asks for the loss again and again"),
         ({"bottom": 7}, TypeError, "bottom of party 'active': must be a name"),
         ({"bottom": "tests.nn.small:nothing"}, ValueError, "cannot be imported"),
         ({"top": "summ"}, ValueError, "top: no top model is called 'summ'; did you mean 'sum'"),
