@@ -23,8 +23,8 @@ class Samples:
     Parameters
     ----------
     values : ndarray or SciPy CSR, shape (n_samples, ...)
-        float32 or float64 features, image blocks (n_samples, channels, height, width), or int64 codes for embeddings.
-        Rows of a CSR become dense batch by batch.
+        Features of floats, image blocks (n_samples, channels, height, width), or int64 codes for embeddings. Rows of a
+        CSR are features, and become dense batch by batch. A model is handed floats in the precision of its weights.
     graph : SciPy sparse, shape (n_samples, n_samples), optional
         The party's adjacency, normalised as its model wants it. The samples are then nodes, and every batch is the
         whole graph.
@@ -36,7 +36,7 @@ class Samples:
         self._device = torch.device(device)
         if graph is not None and sparse.issparse(values):
             values = values.toarray()  # all nodes are in every batch
-        self._sparse = values.tocsr() if sparse.issparse(values) else None
+        self._sparse = _floats(values.tocsr()) if sparse.issparse(values) else None
         self._dense = None if self._sparse is not None else torch.from_numpy(_own(values)).to(self._device)
         self.graph = None if graph is None else _csr_tensor(graph, self._device)
         self._graph = graph
@@ -60,7 +60,8 @@ class Samples:
 
     def inputs(self, rows: NDArray[np.int64], model: torch.nn.Module) -> tuple[torch.Tensor, ...]:
         """What `model` is called with."""
-        return (self.batch(rows), *self.context(model))
+        batch = self.batch(rows)
+        return (_in_precision_of(model, batch) if batch.is_floating_point() else batch, *self.context(model))
 
     def context(self, model: torch.nn.Module) -> tuple[torch.Tensor, ...]:
         """The graph, for a model that takes one."""
@@ -68,7 +69,7 @@ class Samples:
             return ()
         if self.graph is None:
             raise ValueError(f"{type(model).__name__} takes the party's graph, and its samples have none")
-        return (self.graph,)
+        return (_in_precision_of(model, self.graph),)
 
     def to_frame(self) -> bytes:
         """For a setup message."""
@@ -103,6 +104,16 @@ def _own(values: Any) -> NDArray[Any]:
     if array.dtype.kind in "iu":
         return array.astype(np.int64)
     return array.astype(np.float32)
+
+
+def _floats(matrix: Any) -> Any:
+    return matrix if matrix.dtype in (np.float32, np.float64) else matrix.astype(np.float32)
+
+
+def _in_precision_of(model: torch.nn.Module, values: torch.Tensor) -> torch.Tensor:
+    """In the dtype of the model's weights; as they are where it has none."""
+    weight = next((weight for weight in model.parameters() if weight.is_floating_point()), values)
+    return values.to(weight.dtype)
 
 
 def _csr_fields(matrix: Any) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[np.int64], tuple[int, int]]:

@@ -46,9 +46,24 @@ def test_parties_in_processes_train_the_same_weights_with_dropout_too(protocol, 
     assert one.ledger.summary().equals(other.ledger.summary())
 
 
-def test_sparse_samples_train_the_same_weights_as_dense_ones():
-    one, other = train(plan()), train(plan(to=sparse.csr_matrix))
-    assert small.same(weights(one), weights(other))
+def in_double(values):
+    return values.astype(np.float64)
+
+
+@pytest.mark.parametrize(
+    "to", [sparse.csr_matrix, in_double, lambda values: sparse.coo_array(in_double(values))]
+)
+def test_samples_of_any_kind_train_the_same_weights(to):
+    assert small.same(weights(train(plan(to=to))), weights(train(plan())))
+
+
+def test_counts_in_a_sparse_matrix_are_features():
+    def counts(values):
+        return np.rint(values * 2)
+
+    dense = train(plan(to=counts))
+    sparse_integers = train(plan(to=lambda values: sparse.csr_matrix(counts(values).astype(int))))
+    assert small.same(weights(sparse_integers), weights(dense))
 
 
 def test_training_draws_nothing_from_the_random_numbers_of_others():
