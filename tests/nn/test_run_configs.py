@@ -90,6 +90,13 @@ def test_json_says_the_same_as_toml(small, tmp_path):
         ('"linear"', '"linaer"', "did you mean 'linear'?"),
         ("epochs = 2", 'epochs = "2"', "training.epochs must be int, got '2'"),
         ("epochs = 2", "epochs = 0", "training.epochs must be at least 1, got 0"),
+        ("target = 0.6", "target = nan", "training.target must be at least 0, got nan"),
+        (
+            'name = "breast_cancer"',
+            'name = "breast_cancer"\nlimit = -1',
+            "data.limit must be at least 0, got -1",
+        ),
+        ("[training]", "cut_width = -1\n[training]", "model.cut_width must be at least 0, got -1"),
         ("epochs = 2", 'protocol = "fedsdg"', "did you mean 'fedsgd'?"),
         ("epochs = 2", 'optimizer = "adm"', "optimizer 'adm' is unknown"),
         ("epochs = 2", "optimizer_options = {momentun = 1.0}", "momentun"),

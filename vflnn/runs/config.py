@@ -261,9 +261,16 @@ def _check_names(run: RunConfig) -> None:
         raise ConfigError(f"training.loss {training.loss!r} is unknown{nearest(training.loss, LOSSES)}")
     if training.network not in NETWORKS:
         raise ConfigError(f"training.network is one of {NETWORKS}, got {training.network!r}")
-    for least, name in ((1, "epochs"), (0, "batch_size"), (0, "target")):
-        if getattr(training, name) < least:
-            raise ConfigError(f"training.{name} must be at least {least}, got {getattr(training, name)}")
+    for least, value, name in (
+        (1, training.epochs, "training.epochs"),
+        (0, training.batch_size, "training.batch_size"),
+        (0, training.target, "training.target"),
+        (0, run.data.limit, "data.limit"),
+        (0, run.data.test_limit, "data.test_limit"),
+        (0, model.cut_width, "model.cut_width"),
+    ):
+        if not value >= least:
+            raise ConfigError(f"{name} must be at least {least}, got {value}")
     with _as_config_error():
         checked_device(training.device)
         for name in bottom_names(model):
