@@ -81,9 +81,34 @@ def test_importing_a_room_loads_no_room_above_it(room):
     assert loaded_by(room) & set(FOLDERS) <= {room} | MAY_IMPORT[room]
 
 
+WITHOUT_TORCH = """
+import sys
+
+class NoTorch:
+    def find_spec(name, path, target=None):
+        if name == "torch":
+            raise ModuleNotFoundError("No module named 'torch'")
+
+sys.meta_path.insert(0, NoTorch)
+"""
+
+
+def test_without_pytorch_vflnn_says_what_to_install_and_all_else_works():
+    done = run(WITHOUT_TORCH + "import vfltree, vfldata, vflparty")
+    assert done.returncode == 0, done.stderr
+    told = run(WITHOUT_TORCH + "import vflnn")
+    assert told.returncode != 0 and told.stderr.rstrip().endswith(
+        "ImportError: vflnn needs PyTorch, which is not installed: pip install 'vfltree[nn]'"
+    )
+
+
 def loaded_by(room: str) -> set[str]:
     """Top-level modules in a fresh interpreter after importing a room."""
-    code = f"import sys, {room}; print({{name.split('.')[0] for name in sys.modules}})"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = run(f"import sys, {room}; print({{name.split('.')[0] for name in sys.modules}})")
     assert done.returncode == 0, done.stderr
     return set(ast.literal_eval(done.stdout))
+
+
+def run(code: str) -> subprocess.CompletedProcess[str]:
+    """The code in a fresh interpreter."""
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
