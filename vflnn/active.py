@@ -41,6 +41,7 @@ from .protocols.registry import make_compressor, make_protocol
 from .protocols.uncompressed import checked_array
 from .recipes import build_bottom, build_top
 from .samples import Samples
+from .setups import read_frame, read_optional, read_samples
 from .split import Rows, TopHalf
 from .working import RandomStream
 
@@ -124,28 +125,24 @@ class ActiveParty(Leader):
 
     @classmethod
     def from_setup(cls, setup: ActiveSetup) -> ActiveParty:
-        settings = codec.decode(setup.settings, (TrainingSettings,))
-        assert isinstance(settings, TrainingSettings)
         own_width, *widths = setup.widths
         party = cls(
-            settings,
+            read_frame(setup.settings, TrainingSettings),
             setup.labels,
             dict(zip(setup.passive_parties, widths, strict=True)),
-            _recipe(setup.top),
+            read_frame(setup.top, ModelRecipe),
             n_outputs=setup.n_outputs,
-            bottom=None if setup.bottom is None else _recipe(setup.bottom),
+            bottom=read_optional(setup.bottom, ModelRecipe),
             own_width=own_width,
-            samples=None if setup.samples is None else Samples.from_frame(setup.samples, setup.device),
-            evaluation=None
-            if setup.evaluation is None
-            else Samples.from_frame(setup.evaluation, setup.device),
+            samples=read_samples(setup.samples, setup.device),
+            evaluation=read_samples(setup.evaluation, setup.device),
             evaluation_labels=setup.evaluation_labels,
             loss=setup.loss,
             device=setup.device,
             n_threads=setup.n_threads,
-            state=None if setup.state is None else codec.decode(setup.state, (HalfState,)),  # type: ignore[arg-type]
+            state=read_optional(setup.state, HalfState),
         )
-        party._rows = codec.decode(setup.rows, (RowsDigest,))  # type: ignore[assignment]
+        party._rows = read_frame(setup.rows, RowsDigest)
         return party
 
     def export_state(self) -> HalfState:
@@ -246,9 +243,3 @@ class ActiveParty(Leader):
     def _tell(self, epoch: int, course: Course) -> None:
         done = epoch + 1 - self._agreed.epochs.start
         self.report(json.dumps(course.last_epoch(epoch)), done, len(self._agreed.epochs))
-
-
-def _recipe(frame: bytes) -> ModelRecipe:
-    recipe = codec.decode(frame, (ModelRecipe,))
-    assert isinstance(recipe, ModelRecipe)
-    return recipe

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import torch
 
-from vflparty import Message, Party, RemoteProtocolError, RowsDigest, check_rows, codec
+from vflparty import Message, Party, RemoteProtocolError, RowsDigest, check_rows
 
 from .agreement import Agreement
 from .messages import (
@@ -25,6 +25,7 @@ from .protocols.registry import make_compressor, make_protocol
 from .protocols.uncompressed import checked_array
 from .recipes import build_bottom
 from .samples import Samples
+from .setups import read_frame, read_optional, read_samples
 from .split import BottomHalf
 from .working import RandomStream
 
@@ -80,21 +81,17 @@ class PassiveParty(Party):
 
     @classmethod
     def from_setup(cls, setup: PassiveSetup) -> PassiveParty:
-        recipe = codec.decode(setup.model, (ModelRecipe,))
-        assert isinstance(recipe, ModelRecipe)
         party = cls(
-            recipe,
+            read_frame(setup.model, ModelRecipe),
             Samples.from_frame(setup.samples, setup.device),
             width=setup.width,
             name=setup.party,
-            evaluation=None
-            if setup.evaluation is None
-            else Samples.from_frame(setup.evaluation, setup.device),
+            evaluation=read_samples(setup.evaluation, setup.device),
             device=setup.device,
             n_threads=setup.n_threads,
-            state=None if setup.state is None else codec.decode(setup.state, (HalfState,)),  # type: ignore[arg-type]
+            state=read_optional(setup.state, HalfState),
         )
-        party._rows = codec.decode(setup.rows, (RowsDigest,))  # type: ignore[assignment]
+        party._rows = read_frame(setup.rows, RowsDigest)
         return party
 
     def export_state(self) -> HalfState:

@@ -32,8 +32,8 @@ SHARED = {
     },
     "vflnn": {  # either side runs the same protocol object and the same kind of half; models are anybody's
         "agreement", "losses", "messages", "models", "models.*", "naming", "order", "protocols.*", "recipes", "samples",
-        "split", "state", "working", "encrypted.factors", "encrypted.messages", "encrypted.numbers", "encrypted.share",
-        "encrypted.terms",
+        "setups", "split", "state", "working", "encrypted.factors", "encrypted.messages", "encrypted.numbers",
+        "encrypted.share", "encrypted.terms",
     },
 }  # fmt: skip
 

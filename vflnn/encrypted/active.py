@@ -42,6 +42,7 @@ from ..models.tops import SumTop
 from ..protocols.uncompressed import checked_array
 from ..recipes import build_bottom
 from ..samples import Samples
+from ..setups import read_frame, read_optional, read_samples
 from ..split import TopHalf
 from ..working import RandomStream
 from .messages import (
@@ -134,27 +135,24 @@ class EncryptedActiveParty(Leader):
 
     @classmethod
     def from_setup(cls, setup: EncryptedActiveSetup) -> EncryptedActiveParty:
-        plain = codec.decode(setup.plain, (ActiveSetup,))
-        assert isinstance(plain, ActiveSetup)
-        settings = codec.decode(plain.settings, (TrainingSettings,))
-        assert isinstance(settings, TrainingSettings)
+        plain = read_frame(setup.plain, ActiveSetup)
         party = cls(
-            settings,
+            read_frame(plain.settings, TrainingSettings),
             plain.labels,
             plain.passive_parties,
             coordinator=setup.coordinator,
             n_classes=plain.n_outputs,
             terms=Terms.from_json(setup.terms),
             name=plain.party,
-            bottom=None if plain.bottom is None else codec.decode(plain.bottom, (ModelRecipe,)),  # type: ignore[arg-type]
-            samples=_samples(plain.samples, plain.device),
-            evaluation=_samples(plain.evaluation, plain.device),
+            bottom=read_optional(plain.bottom, ModelRecipe),
+            samples=read_samples(plain.samples, plain.device),
+            evaluation=read_samples(plain.evaluation, plain.device),
             evaluation_labels=plain.evaluation_labels,
             loss=plain.loss,
             device=plain.device,
-            state=None if plain.state is None else codec.decode(plain.state, (HalfState,)),  # type: ignore[arg-type]
+            state=read_optional(plain.state, HalfState),
         )
-        party._rows = codec.decode(plain.rows, (RowsDigest,))  # type: ignore[assignment]
+        party._rows = read_frame(plain.rows, RowsDigest)
         return party
 
     def export_state(self) -> HalfState:
@@ -311,7 +309,3 @@ def _all_of(kind: type[Any], answers: Round) -> dict[str, Any]:
         if not isinstance(answer, kind):
             raise RemoteProtocolError(f"{type(answer).__name__} where {kind.__name__} is due", party)
     return dict(answers)
-
-
-def _samples(frame: bytes | None, device: str) -> Samples | None:
-    return None if frame is None else Samples.from_frame(frame, device)

@@ -9,12 +9,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from vflparty import Message, Party, RemoteProtocolError, RowsDigest, check_rows, codec
+from vflparty import Message, Party, RemoteProtocolError, RowsDigest, check_rows
 
 from ..agreement import Agreement
 from ..messages import AskScoring, HalfState, ModelRecipe, PassiveSetup, ScoredOutputs, TrainingSettings
 from ..recipes import build_bottom
 from ..samples import Samples
+from ..setups import read_frame, read_optional, read_samples
 from ..split import BottomHalf
 from ..working import RandomStream
 from .messages import (
@@ -80,23 +81,18 @@ class EncryptedPassiveParty(Party):
 
     @classmethod
     def from_setup(cls, setup: EncryptedPassiveSetup) -> EncryptedPassiveParty:
-        plain = codec.decode(setup.plain, (PassiveSetup,))
-        assert isinstance(plain, PassiveSetup)
-        recipe = codec.decode(plain.model, (ModelRecipe,))
-        assert isinstance(recipe, ModelRecipe)
+        plain = read_frame(setup.plain, PassiveSetup)
         party = cls(
-            recipe,
+            read_frame(plain.model, ModelRecipe),
             Samples.from_frame(plain.samples, plain.device),
             width=plain.width,
             terms=Terms.from_json(setup.terms),
             name=plain.party,
-            evaluation=None
-            if plain.evaluation is None
-            else Samples.from_frame(plain.evaluation, plain.device),
+            evaluation=read_samples(plain.evaluation, plain.device),
             device=plain.device,
-            state=None if plain.state is None else codec.decode(plain.state, (HalfState,)),  # type: ignore[arg-type]
+            state=read_optional(plain.state, HalfState),
         )
-        party._rows = codec.decode(plain.rows, (RowsDigest,))  # type: ignore[assignment]
+        party._rows = read_frame(plain.rows, RowsDigest)
         return party
 
     def export_state(self) -> HalfState:
@@ -109,8 +105,7 @@ class EncryptedPassiveParty(Party):
         """Take settings and key, or say why not; only once."""
         if self._agreed is not None:
             raise RemoteProtocolError("training has been agreed on already")
-        settings = codec.decode(msg.settings, (TrainingSettings,))
-        assert isinstance(settings, TrainingSettings)
+        settings = read_frame(msg.settings, TrainingSettings)
         check_protocol(settings)
         self._arithmetic = make_arithmetic(msg.public_key, self._terms, self.ledger)
         agreed = Agreement(settings)
