@@ -127,7 +127,8 @@ def rebuild(name: str, text: str, reporter: str, party: str) -> Exception:
     at_fault = party or reporter
     if issubclass(cls, RemoteProtocolError):
         return cls(text.removeprefix(f"party {at_fault!r}: "), at_fault)
-    error = cls(text if party else f"party {at_fault!r}: {text}")
+    named = bool(party) or text.startswith(f"party {at_fault!r}: ")
+    error = cls(text if named else f"party {at_fault!r}: {text}")
     error.party = at_fault  # type: ignore[attr-defined]
     return error
 

@@ -143,3 +143,9 @@ def test_errors_survive_a_worker_process_of_a_search():
     """joblib sends exceptions of its workers by pickle; that is its business, but ours must survive it."""
     error = pickle.loads(pickle.dumps(DamagedFrameError("digest", "shop")))
     assert str(error) == "party 'shop': digest" and error.party == "shop" and error.text == "digest"
+
+
+def test_an_error_that_names_its_party_names_it_once():
+    report = ErrorReport("OverflowError", "party 'one': outputs reach 1e+12", "")
+    assert str(report.rebuild("one")) == "party 'one': outputs reach 1e+12"
+    assert str(report.rebuild("two")) == "party 'two': party 'one': outputs reach 1e+12"
