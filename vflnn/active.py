@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from vflparty import (
     Conversation,
     Leader,
-    Message,
     RemoteProtocolError,
     Round,
     RowsDigest,
@@ -28,24 +27,20 @@ from .losses import checked_labels
 from .messages import (
     ActiveSetup,
     AskOutputs,
-    AskScoring,
     CutGradient,
     HalfState,
     Joined,
     ModelRecipe,
-    ScoredOutputs,
     TrainedNetwork,
     TrainingSettings,
 )
 from .protocols.registry import make_compressor, make_protocol
-from .protocols.uncompressed import checked_array
 from .recipes import build_bottom, build_top
 from .samples import Samples
+from .scoring import SCORING_ROWS, ask_scores
 from .setups import read_frame, read_optional, read_samples
 from .split import Rows, TopHalf
 from .working import RandomStream
-
-SCORING_ROWS = 8192  # evaluated at once, so that no frame grows with the data
 
 
 class ActiveParty(Leader):
@@ -215,24 +210,11 @@ class ActiveParty(Leader):
         course.note_step(exchange.loss, accuracy, time.perf_counter() - start)
 
     def _evaluate(self) -> Generator[Round, Round, NDArray[np.generic]]:
-        """Scores of the rows to evaluate."""
+        """Scores of the rows to evaluate; at once where batches are whole, as the nodes of a graph are."""
         settings = self._agreed.settings
-        size = settings.n_evaluation if settings.batch_size is None else SCORING_ROWS
-        blocks = []
-        for start in range(0, settings.n_evaluation, size):
-            stop = min(start + size, settings.n_evaluation)
-            answers = yield to_all(self._widths, AskScoring(start, stop))
-            outputs = [self._scored(party, answers[party], stop - start) for party in self._widths]
-            blocks.append(self.half.evaluate(self._evaluation, start, stop, outputs).cpu().numpy())
-        return np.concatenate(blocks)
-
-    def _scored(self, party: str, answer: Message, n_rows: int) -> torch.Tensor:
-        assert isinstance(answer, ScoredOutputs)
-        try:
-            array = checked_array(answer.outputs, (n_rows, self._widths[party]), "outputs")
-        except RemoteProtocolError as error:
-            raise error.by(party) from error
-        return self.half.received(array)
+        n_rows = settings.n_evaluation
+        size = n_rows if settings.batch_size is None else SCORING_ROWS
+        return (yield from ask_scores(self.half, self._evaluation, self._widths, n_rows, size))
 
     def _figures(self, scores: NDArray[np.generic]) -> tuple[float, float]:
         """Loss and score of the rows to evaluate."""

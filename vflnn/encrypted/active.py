@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from vflparty import (
     Conversation,
     Leader,
-    Message,
     RemoteProtocolError,
     Round,
     RowsDigest,
@@ -31,17 +30,15 @@ from ..agreement import Agreement
 from ..course import Course
 from ..messages import (
     ActiveSetup,
-    AskScoring,
     HalfState,
     ModelRecipe,
-    ScoredOutputs,
     TrainedNetwork,
     TrainingSettings,
 )
 from ..models.tops import SumTop
-from ..protocols.uncompressed import checked_array
 from ..recipes import build_bottom
 from ..samples import Samples
+from ..scoring import ask_scores
 from ..setups import read_frame, read_optional, read_samples
 from ..split import TopHalf
 from ..working import RandomStream
@@ -59,7 +56,6 @@ from .numbers import as_factors, decode_sums, encode_labels
 from .share import Arithmetic, OwnShare, check_protocol, make_arithmetic
 from .terms import Terms
 
-SCORING_ROWS = 8192  # evaluated at once, so that no frame grows with the data
 LOSSES = ("taylor_logit", "logit")  # what training minimises, and what that approximates
 
 
@@ -261,22 +257,10 @@ class EncryptedActiveParty(Leader):
 
     def _evaluate(self) -> Generator[Round, Round, NDArray[Any]]:
         """Scores of the rows to evaluate."""
-        blocks = [np.zeros((0, self._n_classes), dtype=np.float32)]
-        n_rows = self._agreed.settings.n_evaluation
-        for start in range(0, n_rows, SCORING_ROWS):
-            stop = min(start + SCORING_ROWS, n_rows)
-            answers = yield to_all(self._passive, AskScoring(start, stop))
-            outputs = [self._scored(party, answers[party], stop - start) for party in self._passive]
-            blocks.append(self.half.evaluate(self._evaluation, start, stop, outputs).cpu().numpy())
-        return np.concatenate(blocks[1:] or blocks)
-
-    def _scored(self, party: str, answer: Message, n_rows: int) -> torch.Tensor:
-        assert isinstance(answer, ScoredOutputs)
-        try:
-            array = checked_array(answer.outputs, (n_rows, self._n_classes), "outputs")
-        except RemoteProtocolError as error:
-            raise error.by(party) from error
-        return torch.from_numpy(array).to(self.half.device)
+        widths = dict.fromkeys(self._passive, self._n_classes)
+        return (
+            yield from ask_scores(self.half, self._evaluation, widths, self._agreed.settings.n_evaluation)
+        )
 
     def _figures(self, scores: NDArray[Any]) -> tuple[float, float]:
         """Loss and accuracy of the rows to evaluate, once there are scores."""
