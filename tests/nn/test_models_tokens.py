@@ -66,11 +66,11 @@ def test_whole_floats_are_the_same_as_ints(make):
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        (11, "{option}=11 takes 0 to 10, got 11"),
-        (-1, "{option}=11 takes 0 to 10, got -1"),
-        (0.5, "must be whole, got 0.5"),
-        (float("nan"), "must be whole, got nan"),
-        (float("inf"), "must be whole, got inf"),
+        (11, "{option}=11 takes 0 to 10, 1 of \\d+ numbers are beyond"),
+        (-1, "{option}=11 takes 0 to 10, 1 of \\d+ numbers are beyond"),
+        (0.5, "must be whole, 1 of \\d+ are not"),
+        (float("nan"), "must be whole, 1 of \\d+ are not"),
+        (float("inf"), "must be whole, 1 of \\d+ are not"),
     ],
 )
 def test_numbers_outside_the_table_are_refused(make, option, value, message):

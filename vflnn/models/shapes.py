@@ -85,15 +85,18 @@ def whole_numbers(x: Tensor, below: int, option: str) -> Tensor:
     """`x` as int64, checked to lie in 0 ... below - 1: rows of an embedding, named by its `option`.
 
     Parties may keep their whole table as floats; a float that is no whole number is an error, never rounded. The check
-    costs a look at the values, and spares CUDA an assertion that ends the process.
+    costs a look at the values, and spares CUDA an assertion that ends the process. Errors cross to other parties, so
+    they count values and show none.
     """
     indices = x.to(torch.int64)
-    if x.is_floating_point() and not bool((indices == x).all()):
-        raise ValueError(f"numbers of embedding rows must be whole, got {x[indices != x][0].item()}")
-    if indices.numel():
-        low, high = (int(bound) for bound in indices.aminmax())
-        if low < 0 or high >= below:
-            raise ValueError(f"{option}={below} takes 0 to {below - 1}, got {low if low < 0 else high}")
+    broken = int((indices != x).sum()) if x.is_floating_point() else 0
+    if broken:
+        raise ValueError(f"numbers of embedding rows must be whole, {broken} of {x.numel()} are not")
+    beyond = int(((indices < 0) | (indices >= below)).sum())
+    if beyond:
+        raise ValueError(
+            f"{option}={below} takes 0 to {below - 1}, {beyond} of {x.numel()} numbers are beyond"
+        )
     return indices
 
 
