@@ -8,7 +8,7 @@ Source: Paillier 1999. The formulas are the reference that tests hold the kernel
 """
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from hashlib import sha256
 from math import gcd, lcm
 from threading import Event
@@ -36,6 +36,7 @@ from .words import Words
 ALLOWED_KEY_BITS = (2048, 3072, 4096)
 DEFAULT_KEY_BITS = 3072  # 128 bits of security
 _THREADED_BITS = 512  # of a prime, from where a second thread is worth starting
+_NOTICE_SECONDS = 0.2  # after which a Ctrl-C ends a search at the latest
 SHARED_ROWS = 64  # numbers that share one pass over a noise table: MONT_TABLE_GROUPS vectors of eight
 MINIMUM_GENERATED_BITS = 64  # tests only, far below anything secure
 _FINGERPRINT_DOMAIN = b"vflcrypto: Paillier public key, version 1"
@@ -479,15 +480,20 @@ def _two_safe_primes(bits: int) -> tuple[int, int]:
     """Two searches side by side: gmpy2 lets other threads run during a power. A Ctrl-C ends both."""
     given_up = Event()
 
-    def search(_: int) -> int:
+    def search() -> int:
         with gmpy2.context(gmpy2.get_context(), allow_release_gil=True):
             return random_safe_prime(bits, given_up.is_set)
 
     if bits < _THREADED_BITS:
-        return search(0), search(1)
+        return search(), search()
     with ThreadPoolExecutor(2) as pool:
         try:
-            p, q = pool.map(search, range(2))
+            searches = [pool.submit(search) for _ in range(2)]
+            for each in searches:
+                # A signal that comes just before a wait without limit would be noticed only when that ends.
+                while not each.done():
+                    wait([each], timeout=_NOTICE_SECONDS)
+            p, q = (each.result() for each in searches)
         finally:
             given_up.set()  # the pool waits for its threads, so they must not go on
     return p, q
