@@ -7,7 +7,7 @@ this one.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,13 +49,19 @@ class Choice:
                 build_top(self.recipe, *self.sizes) if self.is_top else build_bottom(self.recipe, *self.sizes)
             )
 
-    def check(self) -> None:
-        """ValueError or TypeError where a name, an option, a size, or a model of the user's own is wrong."""
+    def check(self, graph: bool) -> None:
+        """ValueError or TypeError where a name, an option, a size, or a model of the user's own is wrong.
+
+        graph : whether its party has one
+        """
         model = self.outline()
         if getattr(model, "takes_graph", False):
-            raise ValueError(
-                f"{type(model).__name__} takes a graph, which estimators do not: vflnn.ActiveParty and PassiveParty do"
-            )
+            if not graph:
+                raise ValueError(
+                    f"{type(model).__name__} takes a graph, which estimators do not: vflnn.ActiveParty and "
+                    "PassiveParty do, and data sets with graphs in experiments from a file"
+                )
+            return
         if self.module is not None or ":" in self.recipe.factory:
             self._try(model)
 
@@ -100,11 +106,13 @@ def choose_bottoms(
     widths: Mapping[str, int],
     seeds: Mapping[str, int],
     network: str,
+    graphs: Collection[str] = (),
 ) -> dict[str, Choice]:
     """A model per party with columns.
 
     bottom : one for all, or a dict party -> one of: a name, "module:function", (one of them, options), a function of
     (shape of a sample, width), a module.  shapes, widths : of the parties with columns.
+    graphs : the parties that have one.
     """
     if isinstance(bottom, Mapping):
         unknown, missing = [p for p in bottom if p not in seeds], [p for p in shapes if p not in bottom]
@@ -116,13 +124,17 @@ def choose_bottoms(
     for party, shape in shapes.items():
         given = bottom[party] if isinstance(bottom, Mapping) else bottom
         what = f"bottom of party {party!r}"
-        choices[party] = _choice(given, (shape, widths[party]), seeds[party], network, what)
+        choices[party] = _choice(
+            given, (shape, widths[party]), seeds[party], network, what, graph=party in graphs
+        )
     return choices
 
 
-def choose_top(top: Any, widths: tuple[int, ...], n_outputs: int, seed: int, network: str) -> Choice:
+def choose_top(
+    top: Any, widths: tuple[int, ...], n_outputs: int, seed: int, network: str, *, graph: bool = False
+) -> Choice:
     """The active party's top model: as a bottom, but a function of (widths, number of scores)."""
-    return _choice(top, (widths, n_outputs), seed, network, "top", is_top=True)
+    return _choice(top, (widths, n_outputs), seed, network, "top", is_top=True, graph=graph)
 
 
 def loss_of(top: Choice, *, classes: bool) -> str:
@@ -135,7 +147,14 @@ def loss_of(top: Choice, *, classes: bool) -> str:
 
 
 def _choice(
-    given: Any, sizes: tuple[Any, Any], seed: int, network: str, what: str, *, is_top: bool = False
+    given: Any,
+    sizes: tuple[Any, Any],
+    seed: int,
+    network: str,
+    what: str,
+    *,
+    graph: bool,
+    is_top: bool = False,
 ) -> Choice:
     given, options = _with_options(given, what)
     try:
@@ -162,7 +181,7 @@ def _choice(
             )
         recipe = model_recipe("" if module is not None else name, {} if module is not None else options, seed)
         choice = Choice(recipe, sizes, is_top, module)
-        choice.check()
+        choice.check(graph)
     except (ValueError, TypeError) as error:
         kind = TypeError if isinstance(error, TypeError) else ValueError
         raise kind(f"{what}: {error}") from error

@@ -106,6 +106,10 @@ def test_an_interrupt_ends_both_searches(monkeypatch):
             generate_keypair(2048)
     finally:
         signal.signal(signal.SIGINT, before)
+    # The signal may come while the second thread is being started; the pool then does not wait for it.
+    deadline = time.monotonic() + 30
+    while len(ended) < 2 and time.monotonic() < deadline:
+        time.sleep(0.001)
     assert ended == [1024, 1024]
 
 

@@ -162,6 +162,28 @@ def test_a_run_without_its_data_is_left_out_and_the_others_are_made(tmp_path, mo
     assert "left out" in said[1] and "cora" in said[1].lower()
 
 
+@pytest.mark.parametrize("top", ["sum", "graph"])
+def test_a_data_set_with_graphs_is_trained_on_whole(tmp_path, data_home, monkeypatch, top):
+    if not (data_home / "cora").is_dir():
+        pytest.skip(f"Cora's files are not in {data_home}/cora")
+    monkeypatch.setenv("VFL_DATA_HOME", str(data_home))
+    text = f"""
+        [data]
+        name = "cora"
+        [model]
+        bottom = "GCN"
+        bottom_options = {{dropout = 0.0}}
+        top = "{top}"
+        [training]
+        epochs = 3
+        batch_size = 0
+    """
+    run = load_config(written(tmp_path, text)).runs[0]
+    _, plan, trained = train_once(run, 0)
+    assert plan.settings.batch_size is None and trained.result.scores.shape == (2708, 7)
+    assert trained.result.epoch_score[-1] > 0.2
+
+
 def test_only_the_first_rows_are_trained_on_and_tested(small):
     small.write_text(small.read_text().replace("[data]", "[data]\nlimit = 50\ntest_limit = 20"))
     _, plan, trained = train_once(load_config(small).runs[0], 0)

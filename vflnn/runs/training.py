@@ -51,9 +51,15 @@ def make_plan(run: RunConfig, data: VerticalDataset, seed: int) -> TrainingPlan:
         widths,
         dict(zip(parties, drawn, strict=True)),
         training.network,
+        data.graphs,
     )
     top = choose_top(
-        (run.model.top, run.model.top_options), tuple(widths.values()), n_outputs, top_seed, training.network
+        (run.model.top, run.model.top_options),
+        tuple(widths.values()),
+        n_outputs,
+        top_seed,
+        training.network,
+        graph=data.active_party in data.graphs,
     )
     parts = {
         party: PartyPlan(
