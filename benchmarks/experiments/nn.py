@@ -75,8 +75,8 @@ TITLES = {
     "images": "Images: a part of CIFAR-10",
 }
 REMARKS = {
-    "main_task": "Training rows of breast cancer, diabetes, Adult, Credit and Nursery are drawn anew with every seed. The\n"
-    "paper's deviations on Credit and Nursery (0.001) are those of one split, which it does not name.\n\n",
+    "main_task": "Training rows of breast cancer, diabetes, Adult, Credit and Nursery are drawn anew with every seed.\n"
+    "The paper's deviations on Credit and Nursery (0.001) are those of one split, which it does not name.\n\n",
     "protocols": "",
     "clicks": "The paper's runs took 1,650,263 and 727,722 rows; here are 7,200 and 8,087, batches of 256 in place\n"
     "of 8,192, and 10,000 buckets a column in place of millions. Figures say that the towers train, not more.\n\n",
