@@ -56,25 +56,20 @@ def load_weights(state: HalfState, model: torch.nn.Module) -> None:
         raise ValueError(f"these weights are not those of this {type(model).__name__}: {error}") from error
 
 
-class _Place:
-    """Where an array stood in an optimiser's state."""
-
-    def __init__(self) -> None:
-        self.arrays: list[Any] = []
-
-    def put(self, value: Any) -> Any:
-        if isinstance(value, torch.Tensor):
-            self.arrays.append(value.detach().cpu().numpy())
-            return {"array": len(self.arrays) - 1}
-        return value
-
-
 def _pack_optimizer(optimizer: torch.optim.Optimizer | None) -> tuple[str, tuple[Any, ...]]:
     if optimizer is None:
         return "", ()
-    place, entries = _Place(), optimizer.state_dict()["state"]
-    plain = {str(i): {k: place.put(v) for k, v in entry.items()} for i, entry in entries.items()}
-    return json.dumps(plain), tuple(place.arrays)
+    arrays: list[Any] = []
+
+    def put(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor):
+            return value
+        arrays.append(value.detach().cpu().numpy())
+        return {"array": len(arrays) - 1}
+
+    entries = optimizer.state_dict()["state"]
+    plain = {str(i): {k: put(v) for k, v in entry.items()} for i, entry in entries.items()}
+    return json.dumps(plain), tuple(arrays)
 
 
 def _unpack_optimizer(state: HalfState) -> dict[int, dict[str, Any]]:
