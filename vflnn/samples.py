@@ -24,7 +24,8 @@ class Samples:
     ----------
     values : ndarray or SciPy CSR, shape (n_samples, ...)
         Features of floats, image blocks (n_samples, channels, height, width), or int64 codes for embeddings. Rows of a
-        CSR are features, and become dense batch by batch. A model is handed floats in the precision of its weights.
+        CSR are features; batches of them are dense, or sparse for a model whose `takes_sparse` is true. A model is
+        handed floats in the precision of its weights.
     graph : SciPy sparse, shape (n_samples, n_samples), optional
         The party's adjacency, normalised as its model wants it. The samples are then nodes, and every batch is the
         whole graph.
@@ -36,7 +37,7 @@ class Samples:
         self._device = torch.device(device)
         if graph is not None and sparse.issparse(values):
             values = values.toarray()  # all nodes are in every batch
-        self._sparse = _floats(values.tocsr()) if sparse.issparse(values) else None
+        self._sparse = _canonical(_floats(values.tocsr())) if sparse.issparse(values) else None
         self._dense = None if self._sparse is not None else torch.from_numpy(_own(values)).to(self._device)
         self.graph = None if graph is None else _csr_tensor(graph, self._device)
         self._graph = graph
@@ -50,17 +51,18 @@ class Samples:
         whole = self._dense.shape if self._dense is not None else self._sparse.shape  # type: ignore[union-attr]
         return tuple(int(size) for size in whole[1:])
 
-    def batch(self, rows: NDArray[np.int64]) -> torch.Tensor:
-        """The samples of these rows, shape (n_rows, ...)."""
+    def batch(self, rows: NDArray[np.int64], *, sparsely: bool = False) -> torch.Tensor:
+        """The samples of these rows, shape (n_rows, ...). sparsely : as a COO tensor, where they are sparse."""
         if self._dense is not None:
             if self.graph is not None:
                 return self._dense
             return self._dense[torch.from_numpy(rows).to(self._device)]
-        return torch.from_numpy(self._sparse[rows].toarray()).to(self._device)  # type: ignore[index]
+        batch = self._sparse[rows]  # type: ignore[index]
+        return (_coo_tensor(batch) if sparsely else torch.from_numpy(batch.toarray())).to(self._device)
 
     def inputs(self, rows: NDArray[np.int64], model: torch.nn.Module) -> tuple[torch.Tensor, ...]:
         """What `model` is called with."""
-        batch = self.batch(rows)
+        batch = self.batch(rows, sparsely=getattr(model, "takes_sparse", False))
         return (_in_precision_of(model, batch) if batch.is_floating_point() else batch, *self.context(model))
 
     def context(self, model: torch.nn.Module) -> tuple[torch.Tensor, ...]:
@@ -110,6 +112,15 @@ def _floats(matrix: Any) -> Any:
     return matrix if matrix.dtype in (np.float32, np.float64) else matrix.astype(np.float32)
 
 
+def _canonical(matrix: Any) -> Any:
+    """A CSR whose rows name a column once, in ascending order."""
+    if matrix.has_canonical_format:
+        return matrix
+    matrix = matrix.copy()
+    matrix.sum_duplicates()
+    return matrix
+
+
 def _in_precision_of(model: torch.nn.Module, values: torch.Tensor) -> torch.Tensor:
     """In the dtype of the model's weights; as they are where it has none."""
     weight = next((weight for weight in model.parameters() if weight.is_floating_point()), values)
@@ -123,6 +134,15 @@ def _csr_fields(matrix: Any) -> tuple[NDArray[Any], NDArray[np.int64], NDArray[n
         csr.indices.astype(np.int64),
         csr.indptr.astype(np.int64),
         (int(csr.shape[0]), int(csr.shape[1])),
+    )
+
+
+def _coo_tensor(matrix: Any) -> torch.Tensor:
+    """Of a canonical CSR."""
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    places = torch.from_numpy(np.stack([rows, matrix.indices.astype(np.int64)]))
+    return torch.sparse_coo_tensor(
+        places, torch.from_numpy(matrix.data), matrix.shape, check_invariants=False, is_coalesced=True
     )
 
 

@@ -323,3 +323,20 @@ def test_tree_models_are_sent_to_their_estimators(name, estimator):
         "vfltree"
     ).origin  # read, not imported: its compiler takes seconds to load
     assert f'"{estimator}"' in Path(source).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", FEATURES)
+def test_sparse_rows_give_the_outputs_and_gradients_of_dense_ones(name):
+    dense = torch.randn(9, 40) * (torch.rand(9, 40) < 0.1)
+    dense[4] = 0
+
+    def derivatives(x: torch.Tensor) -> list[torch.Tensor]:
+        torch.manual_seed(0)
+        model = make_bottom(name, (40,), 3)
+        assert model.takes_sparse
+        output = model(x)
+        (output * torch.arange(27).reshape(9, 3)).sum().backward()
+        return [output.detach(), *(parameter.grad for parameter in model.parameters())]
+
+    for got, expected in zip(derivatives(dense.to_sparse_coo().coalesce()), derivatives(dense), strict=True):
+        torch.testing.assert_close(got, expected)

@@ -6,17 +6,52 @@ The one rule of the plain ones: ReLU between layers, none behind the last. Hidde
 from collections.abc import Callable
 from itertools import pairwise
 
-from torch import nn
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
 
 from .shapes import Shape, n_features, positive
 
 
-def perceptron(*sizes: int) -> nn.Sequential:
+class RowNetwork(nn.Sequential):
+    """Flatten, Linear, and what comes behind them; takes rows as a sparse tensor, too."""
+
+    takes_sparse = True
+
+    def forward(self, x: Tensor) -> Tensor:
+        """
+        Parameters
+        ----------
+        x : Tensor of shape (n, ...), or a coalesced sparse COO one of shape (n, n_features)
+
+        Returns
+        -------
+        Tensor of shape (n, n_out)
+        """
+        if not x.is_sparse:
+            return super().forward(x)
+        _, first, *rest = self
+        x = linear_of_sparse(x, first)
+        for layer in rest:
+            x = layer(x)
+        return x
+
+
+def linear_of_sparse(x: Tensor, layer: nn.Linear) -> Tensor:
+    """The layer's output for sparse rows, from the columns that occur in them: a batch of texts has few words."""
+    rows, columns = x.indices()
+    columns, places = torch.unique(columns, return_inverse=True)
+    narrow = x.values().new_zeros(len(x), len(columns))
+    narrow[rows, places] = x.values()
+    return functional.linear(narrow, layer.weight.index_select(1, columns), layer.bias)
+
+
+def perceptron(*sizes: int) -> RowNetwork:
     """Linear layers sizes[0] -> sizes[1] -> ..., ReLU between them; input (n, ...) is flattened to (n, sizes[0])."""
     layers: list[nn.Module] = [nn.Flatten()]
     for n_in, n_out in pairwise(sizes):
         layers += [nn.Linear(n_in, n_out), nn.ReLU()]
-    return nn.Sequential(*layers[:-1])
+    return RowNetwork(*layers[:-1])
 
 
 def normalised_layer(n_in: int, n_out: int, dropout: float) -> list[nn.Module]:
@@ -37,7 +72,7 @@ def mlp2(in_shape: Shape, out_features: int) -> nn.Module:
     first = nn.Linear(n_features(in_shape), 32)
     nn.init.xavier_uniform_(first.weight)
     nn.init.zeros_(first.bias)
-    return nn.Sequential(nn.Flatten(), first, nn.ReLU(), nn.Linear(32, out_features))
+    return RowNetwork(nn.Flatten(), first, nn.ReLU(), nn.Linear(32, out_features))
 
 
 def mlp2_relu(in_shape: Shape, out_features: int) -> nn.Module:
@@ -48,7 +83,7 @@ def mlp2_scalable(
     in_shape: Shape, out_features: int, *, hidden: int = 128, dropout: float = 0.2
 ) -> nn.Module:
     hidden = positive(hidden, "hidden")
-    return nn.Sequential(
+    return RowNetwork(
         nn.Flatten(),
         *normalised_layer(n_features(in_shape), hidden, dropout),
         *normalised_layer(hidden, out_features, dropout),
@@ -56,7 +91,7 @@ def mlp2_scalable(
 
 
 def mlp4_dropout(in_shape: Shape, out_features: int, *, dropout: float = 0.2) -> nn.Module:
-    return nn.Sequential(
+    return RowNetwork(
         nn.Flatten(),
         *normalised_layer(n_features(in_shape), 256, dropout),
         *normalised_layer(256, 128, dropout),
