@@ -71,7 +71,7 @@ const mont_ops *mont_backend(size_t index) {
 }
 
 int mont_runs(const mont_ops *ops) {
-#ifdef VFL_HAVE_IFMA
+#if defined VFL_HAVE_IFMA && !defined VFL_EMULATE_IFMA
   if (ops == &mont_ifma) return has_all(0, IFMA_FEATURES) && os_saves_zmm();
 #endif
   (void)ops;

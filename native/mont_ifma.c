@@ -1,12 +1,18 @@
 /* The same functions eight numbers at a time: AVX-512 IFMA, radix 2^52, lane l of every vector register belongs to number
  * l. Limbs come in blocks of five, so that the columns of a block product stay in registers. Halves are lazily
  * reduced (below 2m, R >= 16m); load takes canonical rows, store gives them back. See mont.h for the contracts. Only this
- * file is compiled with AVX-512 flags; on other machines it is empty. */
+ * file is compiled with AVX-512 flags; on other machines it is empty, or, for tests, emulated. */
 #include "mont.h"
 
 #ifdef VFL_HAVE_IFMA
 
+#ifdef VFL_EMULATE_IFMA
+#include "check/emulated_avx512.h"
+#define UNROLL /* registers are not short there, and compiling would take a minute */
+#else
 #include <immintrin.h>
+#define UNROLL _Pragma("GCC unroll 16")
+#endif
 #include <string.h>
 
 typedef __m512i V;
@@ -14,7 +20,6 @@ typedef __m512i V;
 enum { BLOCK = 5, COLUMNS = 2 * BLOCK, LIMB_BITS = 52, LANES = 8, SPARE_BITS = 4 };
 
 #define INLINE        static inline __attribute__((always_inline))
-#define UNROLL        _Pragma("GCC unroll 16")
 #define LOW(c, a, b)  _mm512_madd52lo_epu64(c, a, b)
 #define HIGH(c, a, b) _mm512_madd52hi_epu64(c, a, b)
 #define ADD(a, b)     _mm512_add_epi64(a, b)

@@ -3,6 +3,7 @@
 #
 #   PYTHON=.venv/bin/python native/sanitize.sh [pytest arguments]      default: -q tests/crypto
 #
+# On a CPU without AVX-512 IFMA its kernels are tested with their instructions emulated.
 # Everything is made in build/sanitize; an installed vflcrypto is left alone and not used: site (and with it the
 # import hook of an editable install) is switched off, and the packages come from PYTHONPATH instead.
 set -eu
@@ -10,11 +11,14 @@ cd "$(dirname "$0")/.."
 PYTHON=${PYTHON:-python3}
 BUILD=build/sanitize
 [ $# -gt 0 ] || set -- -q tests/crypto
+EMULATE=ON
+if grep -qs avx512ifma /proc/cpuinfo; then EMULATE=OFF; fi
 
 for tool in cmake ninja; do
     "$PYTHON" -c "import $tool" 2>/dev/null || "$PYTHON" -m pip install --quiet "$tool"
 done
 "$PYTHON" -m cmake -S . -B "$BUILD" -G Ninja -DCMAKE_BUILD_TYPE=Release -DVFL_SANITIZE=ON -DVFL_VERIFY=ON \
+    -DVFL_EMULATE_IFMA=$EMULATE \
     -DPython_EXECUTABLE="$(command -v "$PYTHON")" \
     -DCMAKE_MAKE_PROGRAM="$("$PYTHON" -c 'import ninja, os; print(os.path.join(ninja.BIN_DIR, "ninja"))')"
 "$PYTHON" -m cmake --build "$BUILD"

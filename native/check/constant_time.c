@@ -1,6 +1,7 @@
-/* Runs the portable kernels, with every kind of row, on secrets that valgrind's memcheck takes for undefined memory, so that
- * it reports every branch and every address that depends on one. tests/crypto/test_kernels_constant_time.py builds and
- * runs it. With an argument it branches on a secret on purpose, to see that the method finds that.
+/* Runs the portable kernels, with every kind of row, or the emulated IFMA ones, on secrets that valgrind's memcheck takes
+ * for undefined memory, so that it reports every branch and every address that depends on one.
+ * tests/crypto/test_kernels_constant_time.py builds and runs it. With an argument it branches on a secret on purpose, to
+ * see that the method finds that.
  *
  * Secret here: the factor p of a ring, exponents, the bits of the extra row, messages. Public: sizes, and whether a
  * number was in range. */
@@ -110,9 +111,13 @@ static void run_all(const mont_ops *kind, uint64_t *work) {
 int main(int argc, char **argv) {
   uint64_t *work = filled(WORK);
   (void)argv;
+#ifdef VFL_EMULATE_IFMA
+  run_all(&mont_ifma, work);
+#else
   run_all(&mont_portable, work);
 #ifdef VFL_HAVE_ADX
   run_all(&mont_portable_adx, work); /* valgrind has these instructions, whatever the CPU */
+#endif
 #endif
   if (argc > 1) {
     uint64_t *secret = filled(1);

@@ -1,10 +1,10 @@
 """python-paillier's keys and numbers, both ways."""
 
 import subprocess
-import sys
 
 import pytest
 from insecure_keys import insecure_key, primes_of
+from new_process import PYTHON
 
 from vflcrypto import KeyMismatchError, NotFreshError, interop, plan_packing
 
@@ -22,7 +22,7 @@ def from_phe(backend):
 
 def test_importing_the_package_does_not_import_phe():
     program = "import sys, vflcrypto.interop; assert 'phe' not in sys.modules"
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    subprocess.run([*PYTHON, "-c", program], check=True, timeout=60)
 
 
 def test_keys_cross_both_ways(key, from_phe):

@@ -2,11 +2,11 @@
 
 import random
 import subprocess
-import sys
 
 import numpy as np
 import pytest
 from kernel_patterns import BITS, SIZES, filled, from_words, modulus, pattern, words
+from new_process import PYTHON
 
 from vflcrypto import kernels
 from vflcrypto import words as wide
@@ -239,5 +239,5 @@ def test_a_non_contiguous_batch_is_understood():
 def test_the_derivation_in_the_readme_runs(repo):
     text = (repo / "native" / "README.md").read_text(encoding="utf-8")
     code = text.split("```python\n")[1].split("```")[0]
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    ran = subprocess.run([*PYTHON, "-c", code], capture_output=True, text=True, check=False)
     assert ran.stdout == "right\n", ran.stderr

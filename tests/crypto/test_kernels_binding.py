@@ -7,6 +7,7 @@ import sys
 import numpy as np
 import pytest
 from kernel_patterns import modulus
+from new_process import PYTHON
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from vflcrypto import _native, kernels
@@ -159,9 +160,7 @@ def test_an_unknown_backend_raises_and_lists_those_that_run():
 def backend_in_a_new_process(value):
     code = "from vflcrypto.kernels import Ring; print(Ring(15).backend)"
     environment = {**os.environ, "VFL_BACKEND": value, "PYTHONPATH": os.pathsep.join(sys.path)}
-    return subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False
-    )
+    return subprocess.run([*PYTHON, "-c", code], env=environment, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize("backend", kernels.backends())

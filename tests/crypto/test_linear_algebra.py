@@ -1,7 +1,6 @@
 """Plain matrices times encrypted vectors: exact for every shape, scalar and method, planned and counted in advance."""
 
 import subprocess
-import sys
 from collections import Counter
 
 import numpy as np
@@ -9,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from insecure_keys import insecure_key
+from new_process import PYTHON
 from reference_ring import Ring as ReferenceRing
 
 from vflcrypto import BoundOverflowError, kernels, product_plans
@@ -312,7 +312,7 @@ def test_nobody_but_scipy_gets_an_array_of_ciphertexts(key):
 
 def test_scipy_is_not_imported_by_the_library():
     code = "import sys, vflcrypto.products; sys.exit('scipy' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    assert subprocess.run([*PYTHON, "-c", code], check=False).returncode == 0
 
 
 @quick

@@ -4,13 +4,13 @@ import copy
 import os
 import pickle
 import subprocess
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 from insecure_keys import primes_of
+from new_process import PYTHON
 from test_processes import needs_fork, run_forked
 
 from vflcrypto import BlindingPool, CiphertextArray, KeyMismatchError, PrivateKey
@@ -302,7 +302,7 @@ pool.wait(64)
 """
     for n_jobs in ("1", "2"):
         done = subprocess.run(
-            [sys.executable, "-c", program, os.path.dirname(__file__), n_jobs],
+            [*PYTHON, "-c", program, os.path.dirname(__file__), n_jobs],
             capture_output=True,
             text=True,
             timeout=120,

@@ -3,7 +3,6 @@
 import multiprocessing
 import os
 import subprocess
-import sys
 import threading
 import tracemalloc
 import warnings
@@ -12,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from insecure_keys import insecure_key, primes_of
+from new_process import PYTHON
 
 from vflcrypto import CiphertextArray, PrivateKey, kernels, obtain_keypair, reuse_keys
 from vflcrypto.once import Once
@@ -180,7 +180,7 @@ for operation in (
 print("alive")
 """
     done = subprocess.run(
-        [sys.executable, "-c", program, os.path.dirname(__file__)],
+        [*PYTHON, "-c", program, os.path.dirname(__file__)],
         capture_output=True,
         text=True,
         timeout=120,

@@ -3,7 +3,6 @@
 import os
 import struct
 import subprocess
-import sys
 import tracemalloc
 
 import numpy as np
@@ -11,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from insecure_keys import insecure_key
+from new_process import PYTHON
 
 from vflcrypto import (
     CiphertextArray,
@@ -114,9 +114,7 @@ public = PublicKey.from_bytes(key.read_bytes(), allow_weak_key=True)
 c = CiphertextArray.from_bytes(array.read_bytes(), public)
 out.write_bytes((c + c).rerandomize().to_bytes())
 """
-    subprocess.run(
-        [sys.executable, "-c", program, public, arrays, out], check=True, timeout=60, env=os.environ
-    )
+    subprocess.run([*PYTHON, "-c", program, public, arrays, out], check=True, timeout=60, env=os.environ)
     result = CiphertextArray.from_bytes(out.read_bytes(), PUBLIC)
     assert KEY.decrypt(result).tolist() == [3.0, -4.0]
 
