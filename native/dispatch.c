@@ -12,8 +12,14 @@ typedef struct {
 } feature;
 
 static const feature features[] = {{"avx512f", 16},  {"avx512dq", 17}, {"avx512ifma", 21}, {"avx512bw", 30},
-                                   {"avx512vl", 31}, {"bmi2", 8},      {"adx", 19}};
-enum { N_FEATURES = sizeof features / sizeof *features, IFMA_FEATURES = 6, ADX_FROM = 5 };
+                                   {"avx512vl", 31}, {"bmi2", 8},      {"adx", 19},        {"avx2", 5}};
+enum {
+  N_FEATURES = sizeof features / sizeof *features,
+  IFMA_END = 6,
+  ADX_FROM = 5,
+  ADX_END = 7,
+  AVX2_FROM = 7
+};
 
 /* Features first .. end - 1. */
 static int has_all(int first, int end) {
@@ -24,13 +30,15 @@ static int has_all(int first, int end) {
   return 1;
 }
 
-/* The operating system must save the vector registers, too: XMM, YMM, the mask registers and both ZMM parts. */
-static int os_saves_zmm(void) {
-  enum { OSXSAVE = 1 << 27, XCR0_NEEDED = 0xe6 };
+/* The operating system must save the vector registers, too: XMM and YMM; for ZMM the mask registers and both its parts. */
+enum { XCR0_YMM = 0x06, XCR0_ZMM = 0xe6 };
+
+static int os_saves(unsigned needed) {
+  enum { OSXSAVE = 1 << 27 };
   unsigned eax, ebx, ecx, edx, low, high;
   if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || !(ecx & OSXSAVE)) return 0;
   __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-  return (low & XCR0_NEEDED) == XCR0_NEEDED;
+  return (low & needed) == needed;
 }
 
 static size_t append(char *out, size_t size, size_t used, const char *word) {
@@ -45,7 +53,8 @@ size_t mont_cpu_features(char *out, size_t size) {
   size_t used = 0;
   for (int i = 0; i < N_FEATURES; i++)
     if (has_all(i, i + 1)) used = append(out, size, used, features[i].name);
-  return os_saves_zmm() ? append(out, size, used, "os-zmm") : used;
+  if (os_saves(XCR0_YMM)) used = append(out, size, used, "os-ymm");
+  return os_saves(XCR0_ZMM) ? append(out, size, used, "os-zmm") : used;
 }
 #else
 size_t mont_cpu_features(char *out, size_t size) {
@@ -57,7 +66,7 @@ size_t mont_cpu_features(char *out, size_t size) {
 /* The readable backend, with the best row that runs here. */
 static const mont_ops *portable(void) {
 #ifdef VFL_HAVE_ADX
-  if (has_all(ADX_FROM, N_FEATURES)) return &mont_portable_adx;
+  if (has_all(ADX_FROM, ADX_END)) return &mont_portable_adx;
 #endif
   return &mont_portable;
 }
@@ -67,12 +76,18 @@ const mont_ops *mont_backend(size_t index) {
 #ifdef VFL_HAVE_IFMA
   if (index-- == 0) return &mont_ifma;
 #endif
+#ifdef VFL_HAVE_AVX2
+  if (index-- == 0) return &mont_avx2;
+#endif
   return index == 0 ? portable() : NULL;
 }
 
 int mont_runs(const mont_ops *ops) {
 #if defined VFL_HAVE_IFMA && !defined VFL_EMULATE_IFMA
-  if (ops == &mont_ifma) return has_all(0, IFMA_FEATURES) && os_saves_zmm();
+  if (ops == &mont_ifma) return has_all(0, IFMA_END) && os_saves(XCR0_ZMM);
+#endif
+#ifdef VFL_HAVE_AVX2
+  if (ops == &mont_avx2) return has_all(AVX2_FROM, N_FEATURES) && os_saves(XCR0_YMM);
 #endif
   (void)ops;
   return 1;

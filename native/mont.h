@@ -117,7 +117,7 @@ struct mont_ops {
                   const uint32_t *digits);
 };
 
-/* ---- mont_portable.c and mont_ifma.c ---- */
+/* ---- mont_portable.c, mont_avx2.c and mont_ifma.c ---- */
 
 extern const mont_ops mont_portable;
 /* Rows with mulx, adcx and adox. Not under VFL_VERIFY: the sanitizers do not see into assembly. */
@@ -125,7 +125,11 @@ extern const mont_ops mont_portable;
 #define VFL_HAVE_ADX
 extern const mont_ops mont_portable_adx; /* also called "portable": it gives the same bytes */
 #endif
-#ifdef VFL_HAVE_IFMA /* set by CMakeLists.txt where the compiler can build mont_ifma.c */
+/* Set by CMakeLists.txt where the compiler can build them. */
+#ifdef VFL_HAVE_AVX2
+extern const mont_ops mont_avx2;
+#endif
+#ifdef VFL_HAVE_IFMA
 extern const mont_ops mont_ifma;
 #endif
 

@@ -78,7 +78,7 @@ class PublicKey:
     ----------
     n : the modulus; checked (size, odd, composite, no perfect power, no small factor)
     allow_weak_key : accept sizes other than 2048, 3072 and 4096 bits; for tests and interoperation
-    backend : "ifma", "portable" or None for the best that runs here
+    backend : "ifma", "avx2", "portable" or None for the best that runs here
     textbook_noise : blind with r^n for uniform r, some ten times slower. For keys whose primes are not safe
         primes (phe's); the fast noise would then leave out cosets of small order
 
@@ -120,7 +120,7 @@ class PublicKey:
 
     @property
     def backend(self) -> str:
-        """Which kernels run: "ifma" or "portable"."""
+        """Which kernels run: "ifma", "avx2" or "portable"."""
         return self.ring.backend
 
     def encrypt(
@@ -442,7 +442,7 @@ def generate_keypair(
     ----------
     key_bits : 2048, 3072 or 4096; anything else only with allow_weak_key=True
     allow_weak_key : for tests: any size from 64 bits up, with an InsecureKeyWarning
-    backend : "ifma", "portable" or None for the best that runs here
+    backend : "ifma", "avx2", "portable" or None for the best that runs here
 
     Returns
     -------

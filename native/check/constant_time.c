@@ -1,5 +1,5 @@
-/* Runs the portable kernels, with every kind of row, or the emulated IFMA ones, on secrets that valgrind's memcheck takes
- * for undefined memory, so that it reports every branch and every address that depends on one.
+/* Runs the portable kernels, with every kind of row, or those with AVX2, or the emulated IFMA ones, on secrets that
+ * valgrind's memcheck takes for undefined memory, so that it reports every branch and every address that depends on one.
  * tests/crypto/test_kernels_constant_time.py builds and runs it. With an argument it branches on a secret on purpose, to
  * see that the method finds that.
  *
@@ -113,6 +113,8 @@ int main(int argc, char **argv) {
   (void)argv;
 #ifdef VFL_EMULATE_IFMA
   run_all(&mont_ifma, work);
+#elif defined VFL_HAVE_AVX2
+  run_all(&mont_avx2, work);
 #else
   run_all(&mont_portable, work);
 #ifdef VFL_HAVE_ADX

@@ -1,11 +1,14 @@
-"""No branch and no address of the secret paths depends on a secret. Valgrind says so of the portable kernels and of the
-IFMA ones, their instructions emulated; the disassembly, of the IFMA ones as they are, which valgrind cannot run."""
+"""No branch and no address of the secret paths depends on a secret. Valgrind says so of the kernels that are portable or
+use AVX2, and of the IFMA ones, their instructions emulated; the disassembly, of these as they are, which valgrind cannot
+run."""
 
 import re
 import shutil
 
 import pytest
 from native_builds import EMULATED, compiler, run
+
+from vflcrypto import kernels
 
 IFMA_FLAGS = [
     "-mavx512f",
@@ -31,7 +34,7 @@ def checked_program(request, repo, tmp_path_factory):
         pytest.skip("needs valgrind")
     native, program = repo / "native", tmp_path_factory.mktemp("check") / "constant_time"
     sources = [native / "check" / "constant_time.c"]
-    sources += [native / f"{name}.c" for name in ("convert", "dispatch", "exp", "mont_portable", "mont_ifma")]
+    sources += [native / f"{name}.c" for name in SOURCES]
     built = run([compiler(), *request.param, "-g", f"-I{native}", *map(str, sources), "-o", str(program)])
     if "valgrind/memcheck.h" in built.stderr:
         pytest.skip("needs valgrind/memcheck.h")
@@ -39,15 +42,23 @@ def checked_program(request, repo, tmp_path_factory):
     return program
 
 
+SOURCES = ("convert", "dispatch", "exp", "mont_portable", "mont_avx2", "mont_ifma")
+
+
 def memcheck(program, *arguments):
     return run(["valgrind", "-q", "--error-exitcode=9", str(program), *arguments])
 
 
 SHIPPED = pytest.param(["-O3"], id="portable")
+AVX2 = pytest.param(
+    ["-O3", "-mavx2", "-DVFL_HAVE_AVX2"],
+    id="avx2",
+    marks=pytest.mark.skipif("avx2" not in kernels.backends(), reason="needs AVX2"),
+)
 
 
 @pytest.mark.parametrize(
-    "checked_program", [SHIPPED, pytest.param(["-O1", *EMULATED], id="emulated")], indirect=True
+    "checked_program", [SHIPPED, AVX2, pytest.param(["-O1", *EMULATED], id="emulated")], indirect=True
 )
 def test_kernels_branch_and_address_independently_of_secrets(checked_program):
     checked = memcheck(checked_program)
