@@ -60,9 +60,11 @@ class Samples:
         batch = self._sparse[rows]  # type: ignore[index]
         return (_coo_tensor(batch) if sparsely else torch.from_numpy(batch.toarray())).to(self._device)
 
-    def inputs(self, rows: NDArray[np.int64], model: torch.nn.Module) -> tuple[torch.Tensor, ...]:
-        """What `model` is called with."""
-        batch = self.batch(rows, sparsely=getattr(model, "takes_sparse", False))
+    def inputs(
+        self, rows: NDArray[np.int64], model: torch.nn.Module, *, dense: bool = False
+    ) -> tuple[torch.Tensor, ...]:
+        """What `model` is called with. dense : also where it takes sparse rows."""
+        batch = self.batch(rows, sparsely=getattr(model, "takes_sparse", False) and not dense)
         return (_in_precision_of(model, batch) if batch.is_floating_point() else batch, *self.context(model))
 
     def context(self, model: torch.nn.Module) -> tuple[torch.Tensor, ...]:

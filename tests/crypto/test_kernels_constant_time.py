@@ -1,6 +1,8 @@
-"""No branch and no address of the secret paths depends on a secret. Valgrind says so of the kernels that are portable or
-use AVX2, and of the IFMA ones, their instructions emulated; the disassembly, of these as they are, which valgrind cannot
-run."""
+"""No branch and no address of the secret paths depends on a secret.
+
+Valgrind says so of the kernels that are portable or use AVX2, and of the IFMA ones with their instructions emulated;
+the disassembly, of these as they are, which valgrind cannot run.
+"""
 
 import re
 import shutil

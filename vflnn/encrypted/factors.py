@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.func import functional_call, jacrev, vmap
 
+from ..models.linear_mlp import RowNetwork
+
 _ENTRIES_AT_ONCE = 1 << 22  # of a Jacobian: bounds the memory of the differentiation
 _AGREE = 1e-3  # outputs of rows alone with those of the batch: sums in another order
 
@@ -61,7 +63,7 @@ def single_layer(model: nn.Module) -> nn.Linear | None:
     """The layer of a model that is one linear layer, perhaps with inputs flattened before."""
     if type(model) is nn.Linear:
         return model
-    if type(model) is not nn.Sequential:
+    if type(model) not in (nn.Sequential, RowNetwork):
         return None
     layers = [layer for layer in model if type(layer) not in (nn.Flatten, nn.Identity)]
     return layers[0] if len(layers) == 1 and type(layers[0]) is nn.Linear else None

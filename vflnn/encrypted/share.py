@@ -63,7 +63,7 @@ class OwnShare:
         self._half.start_epoch(order.epoch_of(step))
         with self._half.stream.working():
             self._half.model.train()
-            output = self._forward(self._samples.inputs(order.rows(step), self._model))
+            output = self._forward(self._samples.inputs(order.rows(step), self._model, dense=True))
         return encode_outputs(output.cpu().numpy(), self._party)
 
     def sums(self, step: int, residuals: Any) -> Any:
@@ -91,7 +91,7 @@ class OwnShare:
         return prepared
 
     def _encoded_factors(self, rows: Rows) -> NDArray[np.int32]:
-        inputs = self._samples.inputs(rows, self._model)
+        inputs = self._samples.inputs(rows, self._model, dense=True)
         with self._half.stream.working():
             self._half.model.train()
             outputs = self._forward(inputs)
