@@ -26,7 +26,6 @@ ATTRIBUTES: dict[
     "health": ("recommended", "priority", "not_recom"),
 }
 CLASSES = ("not_recom", "recommend", "very_recom", "priority", "spec_prior")
-SHA256 = "8e0389c3dd37590248a921c2726d869ee96b817761a35eb8416afa24f31f931d"  # of the whole file
 
 # Rows and columns in the order of the values above. EMPLOY: parents x has_nurs; STRUCTURE: form x children.
 EMPLOY = ((1, 2, 2, 3, 4), (2, 2, 3, 4, 4), (3, 3, 4, 4, 4))

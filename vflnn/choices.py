@@ -137,8 +137,14 @@ def choose_top(
     return _choice(top, (widths, n_outputs), seed, network, "top", is_top=True, graph=graph)
 
 
-def loss_of(top: Choice, *, classes: bool) -> str:
-    """Name of the loss that goes with a top model; ValueError where there is none."""
+def loss_of(top: Choice, *, classes: bool, wish: str = "") -> str:
+    """Name of the loss that goes with a top model, or the one wished for; ValueError where they do not fit."""
+    if wish:
+        if wish == "nll" and not top.log_probabilities:
+            raise ValueError(
+                f"loss 'nll' takes log-probabilities, and top {top.recipe.factory!r} gives scores: take 'cross_entropy'"
+            )
+        return wish
     if classes:
         return "nll" if top.log_probabilities else "cross_entropy"
     if top.log_probabilities:

@@ -127,9 +127,13 @@ def training_settings(
     try:
         tried = make_optimizer(optimizer, optimizer_options, float(rate), parameters)
         assert tried is not None
-        make_scheduler(scheduler, scheduler_options, tried)
+        schedule_tried = make_scheduler(scheduler, scheduler_options, tried)
+        tried.step()
+        schedule_tried.step()
     except TypeError as error:
         raise TypeError(f"optimizer {optimizer!r} or scheduler {scheduler!r}: {error}") from error
+    except ArithmeticError as error:
+        raise ValueError(f"scheduler {scheduler!r} with {scheduler_options}: {error}") from error
     return TrainingSettings(
         protocol=schedule,
         protocol_options=to_json(own, "protocol_options"),

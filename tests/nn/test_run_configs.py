@@ -110,6 +110,16 @@ def test_json_says_the_same_as_toml(small, tmp_path):
         ("epochs = 2", 'device = "gpu"', 'device must be "cpu", "cuda"'),
         ("epochs = 2", "lr = 0.0", "lr must be a positive number, got 0.0"),
         ("epochs = 2", 'protocol = "topk"\ncompressor = "topk"', "compresses already: leave compressor out"),
+        (
+            "epochs = 2",
+            "compressor_options = {ratio = 0.5}",
+            "compressor_options are there, and no compressor",
+        ),
+        (
+            "epochs = 2",
+            'scheduler = "StepLR"\nscheduler_options = {step_size = 0}',
+            "scheduler 'StepLR' with",
+        ),
         ("[model]", "[model", "is not TOML"),
     ],
 )
@@ -214,3 +224,9 @@ def test_the_command_line_runs_checks_lists_and_says_what_is_wrong(small, tmp_pa
 )
 def test_configs_that_ship_are_right(path):
     assert load_config(path).runs
+
+
+def test_a_loss_of_log_probabilities_needs_a_top_that_gives_them(small):
+    small.write_text(small.read_text().replace("[training]", '[training]\nloss = "nll"'))
+    with pytest.raises(ValueError, match="'nll' takes log-probabilities, and top 'sum' gives scores"):
+        train_once(load_config(small).runs[0], 0)

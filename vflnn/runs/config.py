@@ -292,6 +292,11 @@ def bottom_names(model: ModelConfig) -> Iterator[str]:
 
 def config_settings(training: TrainingConfig, **sizes: int) -> TrainingSettings:
     """What the parties agree on. sizes : n_samples, n_evaluation and seed."""
+    if training.compressor_options and not training.compressor:
+        raise ConfigError(
+            "training.compressor_options are there, and no compressor; those of a protocol that compresses are "
+            "protocol_options"
+        )
     compressor = (training.compressor, training.compressor_options) if training.compressor else None
     return training_settings(
         protocol=training.protocol,

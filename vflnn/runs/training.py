@@ -87,7 +87,7 @@ def make_plan(run: RunConfig, data: VerticalDataset, seed: int) -> TrainingPlan:
         top=top.for_party(),
         labels=labels,
         n_outputs=n_outputs,
-        loss=training.loss or loss_of(top, classes=classes),
+        loss=loss_of(top, classes=classes, wish=training.loss),
         evaluation_labels=evaluation_labels,
         device=checked_device(training.device),
     )
