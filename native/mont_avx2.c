@@ -15,6 +15,7 @@ enum { BLOCK = 4, COLUMNS = 2 * BLOCK, LIMB_BITS = 29, LANES = 4, SPARE_BITS = 4
 
 #define INLINE         static inline __attribute__((always_inline))
 #define UNROLL         _Pragma("GCC unroll 16")
+#define UNROLL64       _Pragma("GCC unroll 64")
 #define MUL(a, b)      _mm256_mul_epu32(a, b)
 #define ADD(a, b)      _mm256_add_epi64(a, b)
 #define SUB(a, b)      _mm256_sub_epi64(a, b)
@@ -287,6 +288,9 @@ INLINE void transpose(V *x) {
 /* All ones in the first min(count, 4) lanes. */
 INLINE V first_lanes(size_t count) { return _mm256_cmpgt_epi64(ALL(count), _mm256_set_epi64x(3, 2, 1, 0)); }
 
+/* Twenty-nine words are sixty-four limbs; inside such a stretch every shift is known to the compiler. */
+enum { STRETCH_WORDS = LIMB_BITS, STRETCH_LIMBS = 64 };
+
 static void half_load_avx2(const mont_ring *ring, uint64_t *half, const uint64_t *const *rows,
                            uint64_t *work) {
   size_t n = ring->w.words, limbs = ring->limbs, read = limbs * LIMB_BITS / 64 + 2;
@@ -298,10 +302,14 @@ static void half_load_avx2(const mont_ring *ring, uint64_t *half, const uint64_t
     transpose(words + j);
   }
   for (size_t j = (n + 3) / 4 * 4; j < read; j++) words[j] = ZERO;
-  for (size_t i = 0; i < limbs; i++) {
-    size_t j = i * LIMB_BITS / 64, shift = i * LIMB_BITS % 64;
-    out[i] = AND(OR(RIGHT(words[j], shift), LEFT(words[j + 1], 64 - shift)), ALL(MASK29));
-  }
+  for (size_t at = 0; at < limbs; at += STRETCH_LIMBS, words += STRETCH_WORDS)
+    UNROLL64 for (int i = 0; i < STRETCH_LIMBS; i++) {
+      if (i % BLOCK == 0 && at + (size_t)i >= limbs) return;
+      int j = i * LIMB_BITS / 64, shift = i * LIMB_BITS % 64;
+      V limb = RIGHT(words[j], shift);
+      if (shift + LIMB_BITS > 64) limb = OR(limb, LEFT(words[j + 1], 64 - shift));
+      out[at + (size_t)i] = AND(limb, ALL(MASK29));
+    }
 }
 
 static void load_avx2(const mont_ring *ring, uint64_t *vector, const uint64_t *const *rows, uint64_t *work) {
@@ -315,15 +323,18 @@ static void load_avx2(const mont_ring *ring, uint64_t *vector, const uint64_t *c
 static void write_half(const mont_ring *ring, uint64_t *const *rows, size_t offset, V *limbs, V *words) {
   size_t n = ring->w.words;
   for (size_t i = ring->limbs; i < padded_limbs(ring); i++) limbs[i] = ZERO;
-  for (size_t j = 0; j < n; j += 4) {
-    for (size_t t = j; t < j + 4; t++) {
-      size_t i = t * 64 / LIMB_BITS, shift = t * 64 % LIMB_BITS;
-      if (i > ring->limbs) i = ring->limbs; /* nothing but zeros there */
-      words[t] = OR(OR(RIGHT(limbs[i], shift), LEFT(limbs[i + 1], LIMB_BITS - shift)),
-                    OR(LEFT(limbs[i + 2], 2 * LIMB_BITS - shift), LEFT(limbs[i + 3], 3 * LIMB_BITS - shift)));
+  V *word = words;
+  for (size_t at = 0; at < n; at += STRETCH_WORDS, limbs += STRETCH_LIMBS, word += STRETCH_WORDS)
+    UNROLL64 for (int j = 0; j < STRETCH_WORDS; j++) {
+      if (at + (size_t)j >= n) break;
+      int i = j * 64 / LIMB_BITS, shift = j * 64 % LIMB_BITS;
+      word[j] = OR(OR(RIGHT(limbs[i], shift), LEFT(limbs[i + 1], LIMB_BITS - shift)),
+                   LEFT(limbs[i + 2], 2 * LIMB_BITS - shift));
+      if (3 * LIMB_BITS - shift < 64) word[j] = OR(word[j], LEFT(limbs[i + 3], 3 * LIMB_BITS - shift));
     }
-    transpose(words + j);
+  for (size_t j = 0; j < n; j += 4) {
     V inside = first_lanes(n - j);
+    transpose(words + j);
     for (size_t i = 0; i < 4; i++)
       _mm256_maskstore_epi64((long long *)(rows[i] + offset + j), inside, words[j + i]);
   }
