@@ -144,7 +144,7 @@ def prices(key: PrivateKey, scale: int) -> dict[str, float]:
 
 
 def measure(backend: str, bits: int, rounds: int) -> None:
-    key, scale = key_of(bits, backend), 1 if backend == "ifma" else 8
+    key, scale = key_of(bits, backend), {"ifma": 1, "avx2": 4}.get(backend, 8)
     fresh = key_of(bits, kernels.backends()[0]).encrypt(np.arange(24_000), n_jobs=-1)
     rows = CiphertextArray.from_bytes(fresh.to_bytes(), key.public_key)
     timed = operations(key, rows, scale)

@@ -25,6 +25,7 @@ class Peer:
 
 OURS = (
     Peer("ours, ifma", "ours.py", options={"backend": "ifma"}),
+    Peer("ours, avx2", "ours.py", options={"backend": "avx2"}),
     Peer("ours, portable", "ours.py", options={"backend": "portable"}),
 )
 _GMPY2 = ((None, ("gmpy2==2.3.2",)),)

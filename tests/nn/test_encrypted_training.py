@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
+from scipy import sparse
 
 from tests.nn import small
 from tests.nn.under_encryption import PLAIN, WEAK, plan, weights
@@ -12,7 +13,7 @@ from vflcrypto import kernels
 from vflnn.agreement import Agreement
 from vflnn.encrypted.seating import train_encrypted
 from vflnn.losses import mean_loss, taylor_logit
-from vflnn.recipes import build_bottom
+from vflnn.recipes import build_bottom, model_recipe
 from vflnn.seating import train
 from vflnn.working import RandomStream
 
@@ -98,6 +99,23 @@ def test_threads_do_not_change_the_weights():
     chosen = plan(epochs=1)
     one, other = (train_encrypted(chosen, dataclasses.replace(WEAK, n_jobs=jobs)) for jobs in (1, 2))
     assert small.same(weights(one), weights(other))
+
+
+@pytest.mark.parametrize("bottom", ["LogisticRegression", "MLP2"])
+def test_sparse_tables_train_as_dense_ones_do(bottom):
+    chosen = plan(n=24, batch_size=12, epochs=2)
+    dense, thin = (
+        dataclasses.replace(
+            chosen,
+            own=dataclasses.replace(
+                chosen.own, model=model_recipe(bottom, seed=1), samples=as_given(chosen.own.samples)
+            ),
+        )
+        for as_given in (np.asarray, sparse.csr_matrix)
+    )
+    expected, found = (weights(train_encrypted(trained, PLAIN)) for trained in (dense, thin))
+    assert expected.keys() == found.keys()
+    assert all(np.array_equal(expected[name], found[name]) for name in expected)
 
 
 @pytest.mark.parametrize("terms", [PLAIN, WEAK], ids=["none", "paillier"])
