@@ -104,15 +104,9 @@ def test_threads_do_not_change_the_weights():
 @pytest.mark.parametrize("bottom", ["LogisticRegression", "MLP2"])
 def test_sparse_tables_train_as_dense_ones_do(bottom):
     chosen = plan(n=24, batch_size=12, epochs=2)
-    dense, thin = (
-        dataclasses.replace(
-            chosen,
-            own=dataclasses.replace(
-                chosen.own, model=model_recipe(bottom, seed=1), samples=as_given(chosen.own.samples)
-            ),
-        )
-        for as_given in (np.asarray, sparse.csr_matrix)
-    )
+    own = dataclasses.replace(chosen.own, model=model_recipe(bottom, seed=1))
+    thin = dataclasses.replace(own, samples=sparse.csr_matrix(own.samples))
+    dense, thin = (dataclasses.replace(chosen, own=part) for part in (own, thin))
     expected, found = (weights(train_encrypted(trained, PLAIN)) for trained in (dense, thin))
     assert expected.keys() == found.keys()
     assert all(np.array_equal(expected[name], found[name]) for name in expected)
