@@ -323,8 +323,9 @@ void mont_table_power(const mont_ring *ring, uint64_t *out, const uint64_t *tabl
   const mont_ops *ops = ring->ops;
   layout at = lay_out(ring, work);
   size_t entries = (size_t)1 << window, row_words = ops->row_words(ring, entries);
-  uint64_t *factor = vector(&at, MONT_TABLE_GROUPS);
+  uint64_t *factors = vector(&at, MONT_TABLE_GROUPS);
   uint32_t digits[MONT_MAX_LANES] = {0};
+  size_t at_once = (size_t)ops->row_vectors * ops->lanes; /* that a look-up reads out */
   size_t together =
       (size_t)MONT_TABLE_GROUPS * ops->lanes; /* a table row comes from far; many numbers share the trip */
   for (size_t first = 0; first < count; first += together) {
@@ -333,16 +334,16 @@ void mont_table_power(const mont_ring *ring, uint64_t *out, const uint64_t *tabl
     for (size_t g = 0; g < groups; g++) load_same(ring, vector(&at, g), ring->one, &at);
     for (size_t r = 0; r < rows + (extra != NULL); r++) {
       const uint64_t *row = r < rows ? table + r * row_words : extra;
-      for (size_t g = 0; g < groups; g++) {
-        for (size_t l = 0; l < ops->lanes; l++) {
+      for (size_t g = 0; g < groups; g += ops->row_vectors) {
+        for (size_t l = 0; l < at_once; l++) {
           size_t i = first + g * ops->lanes + l;
           if (i >= end) digits[l] = 0;
           else
             digits[l] = r < rows ? digit_at(e + i * e_words, e_words, r * window, window) : extra_bits[i] & 1;
         }
-        uint64_t *acc = vector(&at, g);
-        ops->row_get(ring, r ? factor : acc, row, entries, digits);
-        if (r) ops->mul(ring, acc, acc, factor, at.scratch);
+        ops->row_get(ring, r ? factors : vector(&at, g), row, entries, digits);
+        for (size_t v = 0; r && v < ops->row_vectors && g + v < groups; v++)
+          ops->mul(ring, vector(&at, g + v), vector(&at, g + v), factors + v * at.size, at.scratch);
       }
     }
     for (size_t g = 0; g < groups; g++)

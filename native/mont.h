@@ -79,6 +79,7 @@ struct mont_ops {
   unsigned lanes, limb_bits, limb_block; /* limb_block: limbs are a multiple of it */
   unsigned spare_bits;                   /* R >= 2^spare_bits m */
   unsigned bound;                        /* halves of a vector stay below bound * m */
+  unsigned row_vectors; /* vectors that row_get reads out at once; divides MONT_TABLE_GROUPS */
 
   size_t (*scratch)(const mont_ring *ring);
 
@@ -110,7 +111,8 @@ struct mont_ops {
   void (*pick_vartime)(const mont_ring *ring, uint64_t *out, const uint64_t *table, const uint32_t *digits);
 
   /* A row of a fixed-base table: `entries` numbers (a power of two, at least 16) in the backend's own layout.
-   * row_put writes a packed number; row_get reads out lane l = entry digits[l], touching every entry. */
+   * row_put writes a packed number; row_get reads out lane l of vector v = entry digits[v*lanes + l], touching every
+   * entry. */
   size_t (*row_words)(const mont_ring *ring, size_t entries);
   void (*row_put)(const mont_ring *ring, uint64_t *row, size_t entries, size_t entry, const uint64_t *packed);
   void (*row_get)(const mont_ring *ring, uint64_t *out, const uint64_t *row, size_t entries,

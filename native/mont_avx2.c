@@ -397,22 +397,26 @@ static void row_put_avx2(const mont_ring *ring, uint64_t *row, size_t entries, s
   mont_clear(half, sizeof half);
 }
 
+/* Two vectors: the digits and limbs of the second stand in the upper halves of its lanes. */
 INLINE void row_get(V *out, const uint32_t *row, int limbs, V digit, int groups) {
-  V hit[32], place = AND(digit, ALL(7)), group = RIGHT(digit, 3);
-  UNROLL for (int g = 0; g < groups; g++) hit[g] = AND(_mm256_cmpeq_epi64(group, ALL(g)), ALL(UINT32_MAX));
+  V hit[32], place = AND(digit, _mm256_set1_epi32(7)), group = _mm256_srli_epi32(digit, 3);
+  UNROLL for (int g = 0; g < groups; g++) hit[g] = _mm256_cmpeq_epi32(group, _mm256_set1_epi32(g));
   for (int i = 0; i < limbs; i++) {
     V found = ZERO;
     UNROLL for (int g = 0; g < groups; g++, row += 8) {
       V entries = _mm256_load_si256((const V *)row);
       found = OR(found, AND(_mm256_permutevar8x32_epi32(entries, place), hit[g]));
     }
-    out[i] = found;
+    out[i] = AND(found, ALL(UINT32_MAX));
+    out[limbs + i] = RIGHT(found, 32);
   }
 }
 
 static void row_get_avx2(const mont_ring *ring, uint64_t *out, const uint64_t *row, size_t entries,
                          const uint32_t *digits) {
-  V digit = _mm256_cvtepu32_epi64(_mm_loadu_si128((const __m128i *)digits));
+  V first = _mm256_cvtepu32_epi64(_mm_loadu_si128((const __m128i *)digits));
+  V second = _mm256_cvtepu32_epi64(_mm_loadu_si128((const __m128i *)(digits + LANES)));
+  V digit = OR(first, LEFT(second, 32));
   const uint32_t *limb = (const uint32_t *)row;
   int limbs = 2 * (int)ring->limbs;
   switch (entries) {
@@ -431,6 +435,7 @@ const mont_ops mont_avx2 = {
     .limb_block = BLOCK,
     .spare_bits = SPARE_BITS,
     .bound = 2,
+    .row_vectors = 2,
     .scratch = scratch_avx2,
     .mul = mul_avx2,
     .sqr = sqr_avx2,

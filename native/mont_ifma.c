@@ -430,6 +430,7 @@ const mont_ops mont_ifma = {
     .limb_block = BLOCK,
     .spare_bits = SPARE_BITS,
     .bound = 2,
+    .row_vectors = 1,
     .scratch = scratch_ifma,
     .mul = mul_ifma,
     .sqr = sqr_ifma,

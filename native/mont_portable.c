@@ -377,6 +377,7 @@ static void row_get_portable(const mont_ring *ring, uint64_t *out, const uint64_
       .limb_block = 1,                                          \
       .spare_bits = 0,                                          \
       .bound = 1,                                               \
+      .row_vectors = 1,                                         \
       .scratch = scratch_portable,                              \
       .mul = mul_function,                                      \
       .sqr = sqr_function,                                      \
