@@ -25,11 +25,15 @@ def plain(task: str, n_parties: int, missing: bool):
     return forest(task, partition=thirds(X.shape[1], n_parties), encryption="none").fit(X, y)
 
 
-@pytest.mark.parametrize("backend", kernels.backends())
-@pytest.mark.parametrize(
-    ("network", "n_parties", "missing", "n_jobs"),
-    [("inprocess", 2, False, 1), ("inprocess", 3, True, 2), ("process", 3, True, 1)],
-)
+WAYS = [
+    way
+    for backend in kernels.backends()
+    for way in (("inprocess", 2, False, 1, backend), ("inprocess", 3, True, 2, backend))
+]
+WAYS += [("process", 3, True, 1, kernels.backends()[0])]
+
+
+@pytest.mark.parametrize(("network", "n_parties", "missing", "n_jobs", "backend"), WAYS)
 @pytest.mark.parametrize("task", ["binary", "five", "regression"])
 def test_encrypted_training_equals_plain(task, network, n_parties, missing, n_jobs, backend, monkeypatch):
     monkeypatch.setenv("VFL_BACKEND", backend)
