@@ -93,9 +93,9 @@ def ahead(items: Iterator[T], threads: int) -> Iterator[T]:
 
 
 def spans(count: int, threads: int, lanes: int) -> list[tuple[int, int]]:
-    """[0, count) in at most `threads` pieces of whole vectors."""
+    """[0, count) in pieces of whole vectors, up to four a thread: a core that is slower, or busy, takes fewer."""
     vectors = -(-count // lanes)
-    pieces = max(min(threads, vectors), 1)
+    pieces = max(min(4 * threads if threads > 1 else 1, vectors), 1)
     edges = [min(vectors * i // pieces * lanes, count) for i in range(pieces + 1)]
     return list(pairwise(edges))
 

@@ -554,7 +554,7 @@ class CrtRings:
         """
         x = self.n._checked(x)
         threads = thread_count(n_jobs)
-        parts = spans(len(x), 4 * threads, self.n._native.lanes)
+        parts = spans(len(x), threads, self.n._native.lanes)
 
         def half(part: int, factor: int) -> tuple[Words, int]:
             start, stop = parts[part]
