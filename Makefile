@@ -49,7 +49,7 @@ check: $(INSTALLED) $(TEST_TOOLS) $(DEV_TOOLS)
 	@echo "== Types (mypy)"
 	@$(PY) -m mypy
 	@echo "== C style (clang-format)"
-	@$(BIN)/clang-format --dry-run -Werror $(NATIVE) $(wildcard native/check/*.c)
+	@$(BIN)/clang-format --dry-run -Werror $(NATIVE) $(wildcard native/check/*.[ch])
 	@echo "== All clean"
 
 bench: $(INSTALLED) $(TEST_TOOLS)

@@ -63,7 +63,7 @@ def single_layer(model: nn.Module) -> nn.Linear | None:
     """The layer of a model that is one linear layer, perhaps with inputs flattened before."""
     if type(model) is nn.Linear:
         return model
-    if type(model) not in (nn.Sequential, RowNetwork):
+    if not isinstance(model, nn.Sequential) or type(model) not in (nn.Sequential, RowNetwork):
         return None
     layers = [layer for layer in model if type(layer) not in (nn.Flatten, nn.Identity)]
     return layers[0] if len(layers) == 1 and type(layers[0]) is nn.Linear else None

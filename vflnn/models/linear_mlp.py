@@ -31,6 +31,7 @@ class RowNetwork(nn.Sequential):
         if not x.is_sparse:
             return super().forward(x)
         _, first, *rest = self
+        assert isinstance(first, nn.Linear)
         x = linear_of_sparse(x, first)
         for layer in rest:
             x = layer(x)
