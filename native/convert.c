@@ -67,7 +67,7 @@ void mont_batch_to_plain(const mont_ring *ring, uint64_t *plain, const uint64_t 
 size_t mont_first_not_below(const mont_ring *ring, const uint64_t *k, size_t count) {
   size_t first = count;
   for (size_t i = count; i-- > 0;) {
-    size_t bad = mont_words_less(k + i * ring->w.words, ring->w.m, ring->w.words) - 1; /* all ones, or zero */
+    size_t bad = mont_mask(1 ^ mont_words_less(k + i * ring->w.words, ring->w.m, ring->w.words));
     first ^= (first ^ i) & bad;
   }
   return first;
@@ -76,7 +76,7 @@ size_t mont_first_not_below(const mont_ring *ring, const uint64_t *k, size_t cou
 size_t mont_batch_redc(const mont_ring *ring, uint64_t *out, const uint64_t *x, size_t count) {
   size_t n = ring->w.words, first = count;
   for (size_t i = count; i-- > 0;) {
-    size_t bad = mont_words_less(x + (2 * i + 1) * n, ring->w.m, n) - 1; /* all ones, or zero */
+    size_t bad = mont_mask(1 ^ mont_words_less(x + (2 * i + 1) * n, ring->w.m, n));
     first ^= (first ^ i) & bad;
     mont_words_redc(&ring->w, out + i * n, x + 2 * i * n);
   }
@@ -129,7 +129,7 @@ static size_t first_other_half(const uint64_t *x, const uint64_t *half, size_t n
   for (size_t i = count; i-- > 0;) {
     uint64_t different = 0;
     for (size_t k = 0; k < n; k++) different |= x[2 * i * n + k] ^ half[k];
-    size_t bad = (size_t)(0 - ((different | (0 - different)) >> 63)); /* all ones, or zero */
+    size_t bad = mont_mask((different | (0 - different)) >> 63);
     first ^= (first ^ i) & bad;
   }
   return first;

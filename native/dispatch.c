@@ -175,8 +175,9 @@ void mont_ring_init(mont_ring *ring, const mont_ops *ops, const uint64_t *m, uin
   mont_words_negate(&ring->w, plus_one, one);
   uint64_t carry = 1;
   for (size_t i = 0; i < n; i++) {
-    plus_one[i] += carry;
-    carry &= plus_one[i] == 0;
+    unsigned __int128 sum = (unsigned __int128)plus_one[i] + carry;
+    plus_one[i] = (uint64_t)sum;
+    carry = (uint64_t)(sum >> 64);
   }
   mont_to_limbs(minus_r, 1, limbs, ops->limb_bits, plus_one, n);
 }

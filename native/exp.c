@@ -1,4 +1,4 @@
-/* Powers, fixed-base tables, products and Horner on batches of packed rows, on top of either backend. */
+/* Powers, fixed-base tables, products and Horner on batches of packed rows, on top of any backend. */
 #include "mont.h"
 
 #include <string.h>
@@ -326,6 +326,7 @@ void mont_table_power(const mont_ring *ring, uint64_t *out, const uint64_t *tabl
   uint64_t *factors = vector(&at, MONT_TABLE_GROUPS);
   uint32_t digits[MONT_MAX_LANES] = {0};
   size_t at_once = (size_t)ops->row_vectors * ops->lanes; /* that a look-up reads out */
+  VERIFY(ops->row_vectors <= 2 && at_once <= MONT_MAX_LANES);
   size_t together =
       (size_t)MONT_TABLE_GROUPS * ops->lanes; /* a table row comes from far; many numbers share the trip */
   for (size_t first = 0; first < count; first += together) {

@@ -79,7 +79,8 @@ struct mont_ops {
   unsigned lanes, limb_bits, limb_block; /* limb_block: limbs are a multiple of it */
   unsigned spare_bits;                   /* R >= 2^spare_bits m */
   unsigned bound;                        /* halves of a vector stay below bound * m */
-  unsigned row_vectors; /* vectors that row_get reads out at once; divides MONT_TABLE_GROUPS */
+  unsigned
+      row_vectors; /* that row_get reads out at once: 1, or 2 if these are MONT_MAX_LANES lanes at most */
 
   size_t (*scratch)(const mont_ring *ring);
 
@@ -118,6 +119,14 @@ struct mont_ops {
   void (*row_get)(const mont_ring *ring, uint64_t *out, const uint64_t *row, size_t entries,
                   const uint32_t *digits);
 };
+
+/* All ones for 1, zero for 0. The compiler cannot see that there are no others, so it cannot make a branch, or a choice of
+ * address, of what is done under the mask. */
+static inline uint64_t mont_mask(uint64_t bit) {
+  uint64_t mask = 0 - bit;
+  __asm__("" : "+r"(mask));
+  return mask;
+}
 
 /* ---- mont_portable.c, mont_avx2.c and mont_ifma.c ---- */
 
@@ -178,7 +187,7 @@ enum {
   MONT_VECTORS_PRODUCTS = 2,
   MONT_VECTORS_HORNER = 2,
   MONT_VECTORS_CONVERT = 4,
-  MONT_VECTORS_TABLE = MONT_TABLE_GROUPS + 2,
+  MONT_VECTORS_TABLE = MONT_TABLE_GROUPS + 2, /* and what a look-up reads out */
 };
 #define MONT_VECTORS_POW(window) (((size_t)1 << (window)) + 2)
 size_t mont_work(const mont_ring *ring, size_t vectors);
@@ -251,7 +260,7 @@ size_t mont_batch_log(const mont_ring *ring, uint64_t *out, const uint64_t *x, c
 void mont_batch_garner(const mont_ring *ring, uint64_t *out, size_t out_words, const uint64_t *a,
                        const uint64_t *b, const uint64_t *q, const uint64_t *q_inv_r, size_t count);
 
-/* 64-bit words to limbs of `bits` bits (32 to 64); what does not fit must be zero. Limb i goes to out[i*step]. */
+/* 64-bit words to limbs of `bits` bits (64 at most); what does not fit must be zero. Limb i goes to out[i*step]. */
 void mont_to_limbs(uint64_t *out, size_t step, size_t limbs, unsigned bits, const uint64_t *words, size_t n);
 
 /* Overwrites memory in a way the compiler keeps. */

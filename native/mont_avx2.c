@@ -61,14 +61,13 @@ INLINE int make_room(columns *c, int count, int weight) {
 
 /* c += a[0..3] b[0..3] + a[4..7] b[-4..-1] + ..., `count` such blocks. weight : 2 where limbs of a have 30 bits. */
 INLINE void blocks_mul(columns *c, const V *a, const V *b, int count, int weight) {
-  while (count > 0) {
-    int now = make_room(c, count, weight);
-    count -= now;
-    for (; now > 0; now--, a += BLOCK, b -= BLOCK) {
+  for (int done = 0, end; done < count; done = end) {
+    end = done + make_room(c, count - done, weight);
+    for (int k = done; k < end; k++) {
       V x[BLOCK];
-      UNROLL for (int i = 0; i < BLOCK; i++) x[i] = a[i];
+      UNROLL for (int i = 0; i < BLOCK; i++) x[i] = a[BLOCK * k + i];
       UNROLL for (int j = 0; j < BLOCK; j++) {
-        V y = b[j];
+        V y = b[j - BLOCK * k];
         UNROLL for (int i = 0; i < BLOCK; i++) c->at[i + j] = ADD(c->at[i + j], MUL(x[i], y));
       }
     }
@@ -77,14 +76,13 @@ INLINE void blocks_mul(columns *c, const V *a, const V *b, int count, int weight
 
 /* The same with limbs that all lanes share. */
 INLINE void blocks_mul_shared(columns *c, const V *a, const uint64_t *m, int count) {
-  while (count > 0) {
-    int now = make_room(c, count, 1);
-    count -= now;
-    for (; now > 0; now--, a += BLOCK, m -= BLOCK) {
+  for (int done = 0, end; done < count; done = end) {
+    end = done + make_room(c, count - done, 1);
+    for (int k = done; k < end; k++) {
       V x[BLOCK];
-      UNROLL for (int i = 0; i < BLOCK; i++) x[i] = a[i];
+      UNROLL for (int i = 0; i < BLOCK; i++) x[i] = a[BLOCK * k + i];
       UNROLL for (int j = 0; j < BLOCK; j++) {
-        V y = ALL(m[j]);
+        V y = ALL(m[j - BLOCK * k]);
         UNROLL for (int i = 0; i < BLOCK; i++) c->at[i + j] = ADD(c->at[i + j], MUL(x[i], y));
       }
     }
@@ -404,7 +402,7 @@ INLINE void row_get(V *out, const uint32_t *row, int limbs, V digit, int groups)
   for (int i = 0; i < limbs; i++) {
     V found = ZERO;
     UNROLL for (int g = 0; g < groups; g++, row += 8) {
-      V entries = _mm256_load_si256((const V *)row);
+      V entries = _mm256_loadu_si256((const V *)row);
       found = OR(found, AND(_mm256_permutevar8x32_epi32(entries, place), hit[g]));
     }
     out[i] = AND(found, ALL(UINT32_MAX));

@@ -64,8 +64,8 @@ uint64_t mont_words_cond_sub(uint64_t *x, uint64_t *top, const uint64_t *m, size
     less[i] = d - borrow;
     borrow = (x[i] < m[i]) | (d < borrow);
   }
-  uint64_t fits = 1 ^ (borrow & (*top == 0)); /* 0: x < m */
-  uint64_t mask = 0 - fits;
+  uint64_t fits = 1 ^ ((uint64_t)(((u128)*top - borrow) >> 64) & 1); /* 0: x < m */
+  uint64_t mask = mont_mask(fits);
   for (size_t i = 0; i < n; i++) x[i] ^= (x[i] ^ less[i]) & mask;
   *top -= borrow & fits;
   mont_clear(less, n * sizeof *less);
@@ -328,7 +328,7 @@ static void store_portable(const mont_ring *ring, uint64_t *const *rows, const u
 /* All ones where digit == entry, else zero, without a branch. */
 static inline uint64_t equal_mask(uint64_t digit, uint64_t entry) {
   uint64_t d = digit ^ entry;
-  return ((d | (0 - d)) >> 63) - 1;
+  return mont_mask(1 ^ ((d | (0 - d)) >> 63));
 }
 
 /* Words first .. first + width - 1 of the result stay in registers while every entry passes by. */

@@ -137,14 +137,17 @@ def choose_top(
     return _choice(top, (widths, n_outputs), seed, network, "top", is_top=True, graph=graph)
 
 
-def loss_of(top: Choice, *, classes: bool, wish: str = "") -> str:
-    """Name of the loss that goes with a top model, or the one wished for; ValueError where they do not fit."""
-    if wish:
-        if wish == "nll" and not top.log_probabilities:
-            raise ValueError(
-                f"loss 'nll' takes log-probabilities, and top {top.recipe.factory!r} gives scores: take 'cross_entropy'"
-            )
-        return wish
+def check_loss(loss: str, top: Choice) -> str:
+    """The loss, if it takes what the top model gives; else ValueError."""
+    if loss == "nll" and not top.log_probabilities:
+        raise ValueError(
+            f"loss 'nll' takes log-probabilities, and top {top.recipe.factory!r} gives scores: take 'cross_entropy'"
+        )
+    return loss
+
+
+def loss_of(top: Choice, *, classes: bool) -> str:
+    """Name of the loss that goes with a top model; ValueError where there is none."""
     if classes:
         return "nll" if top.log_probabilities else "cross_entropy"
     if top.log_probabilities:

@@ -26,7 +26,8 @@ from report import Comparison, write
 
 from vflcrypto import generate_keypair, kernels
 
-RESULT = HERE.parents[1] / "docs" / "results" / "peers.md"
+_BEST = kernels.backends()[0]
+RESULT = HERE.parents[1] / "docs" / "results" / ("peers.md" if _BEST == "ifma" else f"peers-{_BEST}.md")
 VECTORS = HERE.parents[1] / "tests" / "vectors" / "insecure_keys.json"
 
 

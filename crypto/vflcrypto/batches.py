@@ -93,9 +93,12 @@ def ahead(items: Iterator[T], threads: int) -> Iterator[T]:
 
 
 def spans(count: int, threads: int, lanes: int) -> list[tuple[int, int]]:
-    """[0, count) in pieces of whole vectors, up to four a thread: a core that is slower, or busy, takes fewer."""
+    """[0, count) in pieces of whole vectors, up to four a thread, so that a core that is slower, or busy, takes fewer.
+
+    More pieces than threads have at least eight vectors, which share a pass over a row of a noise table.
+    """
     vectors = -(-count // lanes)
-    pieces = max(min(4 * threads if threads > 1 else 1, vectors), 1)
+    pieces = max(min(threads, vectors), min(4 * threads, vectors // 8), 1) if threads > 1 else 1
     edges = [min(vectors * i // pieces * lanes, count) for i in range(pieces + 1)]
     return list(pairwise(edges))
 

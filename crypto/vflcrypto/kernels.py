@@ -83,7 +83,7 @@ def backends() -> list[str]:
 
 
 def cpu_features() -> tuple[str, ...]:
-    """The CPU features the choice of a backend looks at; "os-zmm": the system saves the wide registers."""
+    """The CPU features the choice of a backend looks at; "os-ymm", "os-zmm": the system saves these registers."""
     return tuple(_native.cpu_features().split())
 
 

@@ -102,6 +102,7 @@ static void encrypt(uint64_t *work) {
 static void run_all(const mont_ops *kind, uint64_t *work) {
   void (*const paths[])(uint64_t *) = {decrypt, join, encrypt, draw_exponents};
   ops = kind;
+  puts(ops->name);
   for (int i = 0; i < 4; i++) {
     paths[i](work);
     show(work, WORK);

@@ -71,6 +71,18 @@ def test_spans_cover_everything_in_whole_vectors(count, threads, lanes):
         assert all(start % lanes == 0 for start, _ in found)
 
 
+def test_spans_are_up_to_four_a_thread_where_each_still_has_eight_vectors():
+    assert spans(1000, 1, 8) == [(0, 1000)]
+    assert [len(spans(count, 2, 8)) for count in (8, 16, 8 * 8 * 2, 8 * 8 * 3, 8 * 8 * 8, 1000)] == [
+        1,
+        2,
+        2,
+        3,
+        8,
+        8,
+    ]
+
+
 def test_even_spans_hold_equal_work_and_little_work_stays_together():
     work = np.repeat([100, 1], [80, 8000])
     parts = [int(work[start:stop].sum()) for start, stop in even_spans(work, 2, 8)]

@@ -200,7 +200,7 @@ def peak_of(action) -> tuple[int, object]:
         tracemalloc.stop()
 
 
-def test_arrays_take_little_more_memory_than_their_ciphertexts():
+def test_arrays_take_little_more_memory_than_their_ciphertexts():  # kernels themselves take none
     key = insecure_key("INSECURE_TEST_KEY_1024", kernels.backends()[-1])
     values = np.zeros(20_000)
     key.public_key.encrypt([0.0])  # tables

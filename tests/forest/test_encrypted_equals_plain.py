@@ -25,6 +25,7 @@ def plain(task: str, n_parties: int, missing: bool):
     return forest(task, partition=thirds(X.shape[1], n_parties), encryption="none").fit(X, y)
 
 
+# Backends give the same bytes (tests/crypto); processes take seconds each, and one backend is enough for them.
 WAYS = [
     way
     for backend in kernels.backends()

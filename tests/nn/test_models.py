@@ -1,6 +1,8 @@
 """Bottom models by name: parameters against the paper's, shapes, gradients, weights by seed, and what is refused."""
 
+import copy
 import importlib.util
+import pickle
 from pathlib import Path
 
 import numpy as np
@@ -326,8 +328,10 @@ def test_tree_models_are_sent_to_their_estimators(name, estimator):
 
 
 @pytest.mark.parametrize("name", FEATURES)
-def test_sparse_rows_give_the_outputs_and_gradients_of_dense_ones(name):
-    dense = torch.randn(9, 40) * (torch.rand(9, 40) < 0.1)
+@pytest.mark.parametrize("share", [0.1, 0.0], ids=["few entries", "none"])
+def test_sparse_rows_give_the_outputs_and_gradients_of_dense_ones(name, share):
+    torch.manual_seed(0)
+    dense = torch.randn(9, 40) * (torch.rand(9, 40) < share)
     dense[4] = 0
 
     def derivatives(x: torch.Tensor) -> list[torch.Tensor]:
@@ -340,3 +344,14 @@ def test_sparse_rows_give_the_outputs_and_gradients_of_dense_ones(name):
 
     for got, expected in zip(derivatives(dense.to_sparse_coo().coalesce()), derivatives(dense), strict=True):
         torch.testing.assert_close(got, expected)
+
+
+def test_perceptrons_are_copied_cut_and_loaded_like_any_sequence_of_layers():
+    model, x = make_bottom("MLP2", (5,), 3), torch.eye(5)[:2]
+    plain = nn.Sequential(*(copy.deepcopy(layer) for layer in model))
+    assert plain.state_dict().keys() == model.state_dict().keys()
+    for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model)), plain):
+        assert torch.equal(other(x), model(x))
+    model.load_state_dict(plain.state_dict())
+    sparse = torch.eye(32)[:2].to_sparse_coo().coalesce()
+    assert torch.equal(model[2:](sparse), model[2:](sparse.to_dense()))

@@ -31,13 +31,17 @@ def plain(task: str, n_parties: int, missing: bool):
 
 
 # Backends give the same bytes (tests/crypto); processes take seconds each, and one backend is enough for them.
-WAYS = [("inprocess", n_jobs, backend) for backend in kernels.backends() for n_jobs in (1, 2)]
-WAYS += [("process", 2, kernels.backends()[0])]
+WAYS = [
+    ("inprocess", n_parties, missing, n_jobs, backend)
+    for backend in kernels.backends()
+    for n_jobs in (1, 2)
+    for n_parties in (2, 3)
+    for missing in (False, True)
+]
+WAYS += [("process", n_parties, n_parties == 3, 2, kernels.backends()[0]) for n_parties in (2, 3)]
 
 
-@pytest.mark.parametrize(("network", "n_jobs", "backend"), WAYS)
-@pytest.mark.parametrize("missing", [False, True], ids=["whole", "missing"])
-@pytest.mark.parametrize("n_parties", [2, 3])
+@pytest.mark.parametrize(("network", "n_parties", "missing", "n_jobs", "backend"), WAYS)
 @pytest.mark.parametrize("task", ["binary", "five", "regression"])
 def test_encrypted_training_equals_plain(network, task, n_parties, missing, n_jobs, backend, monkeypatch):
     monkeypatch.setenv("VFL_BACKEND", backend)

@@ -5,6 +5,7 @@ The one rule of the plain ones: ReLU between layers, none behind the last. Hidde
 
 from collections.abc import Callable
 from itertools import pairwise
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -30,16 +31,17 @@ class RowNetwork(nn.Sequential):
         """
         if not x.is_sparse:
             return super().forward(x)
-        _, first, *rest = self
-        assert isinstance(first, nn.Linear)
-        x = linear_of_sparse(x, first)
-        for layer in rest:
+        layers = list(self)
+        if [type(layer) for layer in layers[:2]] != [nn.Flatten, nn.Linear]:  # a slice of such a network
+            return super().forward(x.to_dense())
+        x = linear_of_sparse(x, layers[1])
+        for layer in layers[2:]:
             x = layer(x)
         return x
 
 
-def linear_of_sparse(x: Tensor, layer: nn.Linear) -> Tensor:
-    """The layer's output for sparse rows, from the columns that occur in them: a batch of texts has few words."""
+def linear_of_sparse(x: Tensor, layer: Any) -> Tensor:
+    """A Linear's output for sparse rows, from the columns that occur in them: a batch of texts has few words."""
     rows, columns = x.indices()
     columns, places = torch.unique(columns, return_inverse=True)
     narrow = x.values().new_zeros(len(x), len(columns))

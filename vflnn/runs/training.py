@@ -12,7 +12,7 @@ from sklearn.metrics import roc_auc_score
 from vfldata import DATASETS, VFLAIR, VerticalDataset
 from vflparty.party import ProgressHook
 
-from ..choices import choose_bottoms, choose_top, loss_of
+from ..choices import check_loss, choose_bottoms, choose_top, loss_of
 from ..models.registry import bottom_entry
 from ..parameters import checked_device
 from ..seating import PartyPlan, Trained, TrainingPlan, train
@@ -87,7 +87,7 @@ def make_plan(run: RunConfig, data: VerticalDataset, seed: int) -> TrainingPlan:
         top=top.for_party(),
         labels=labels,
         n_outputs=n_outputs,
-        loss=loss_of(top, classes=classes, wish=training.loss),
+        loss=check_loss(training.loss, top) if training.loss else loss_of(top, classes=classes),
         evaluation_labels=evaluation_labels,
         device=checked_device(training.device),
     )
