@@ -21,8 +21,8 @@ def run(command, **more):
     )
 
 
-def compiler():
-    found = shutil.which("cc")
+def compiler(name="cc"):
+    found = shutil.which(name)
     if not found:
-        pytest.skip("needs a C compiler")
+        pytest.skip(f"needs a C compiler called {name}")
     return found
