@@ -200,76 +200,8 @@ INLINE V add_reduce(const mont_ring *ring, V *out, const V *a, const V *b, V car
   return _mm256_blendv_epi8(ALL(2), _mm256_andnot_si256(less1, ALL(1)), less2);
 }
 
-#ifdef VFL_VERIFY
-/* Limbs below 2^29 and the half below 2m, in every lane. */
-static void verify_half(const mont_ring *ring, const V *x) {
-  for (int l = 0; l < LANES; l++) {
-    int64_t difference = 0;
-    for (uint32_t i = 0; i < ring->limbs; i++) {
-      uint64_t limb = ((const uint64_t *)x)[i * LANES + (uint32_t)l];
-      VERIFY(limb <= MASK29);
-      difference = (difference + (int64_t)limb - 2 * (int64_t)ring->m[i]) >> LIMB_BITS;
-    }
-    VERIFY(difference < 0);
-  }
-}
-#else
-#define verify_half(ring, x) ((void)0)
-#endif
-
 /* Room for the limbs of a half, or for its words before and behind a transposition; and zeros that are read beyond. */
 static size_t padded_limbs(const mont_ring *ring) { return (size_t)ring->limbs + 8; }
-
-/* Four halves for a square (q, w, x0, 2 x0); three and what write_half needs to store. */
-static size_t scratch_avx2(const mont_ring *ring) { return 4 * padded_limbs(ring) * LANES; }
-
-static void mul_avx2(const mont_ring *ring, uint64_t *out, const uint64_t *a, const uint64_t *b,
-                     uint64_t *work) {
-  size_t limbs = ring->limbs;
-  V *q = (V *)work, *w = q + limbs, *first = w + limbs;
-  const V *a0 = (const V *)a, *b0 = (const V *)b, *a1 = a0 + limbs, *b1 = b0 + limbs;
-  V *r = (V *)out;
-  verify_half(ring, a0), verify_half(ring, a1), verify_half(ring, b0), verify_half(ring, b1);
-  mul_reduce(first, q, a0, b0, ring->m, ALL(ring->n0), (int)limbs / BLOCK);
-  second_half(r + limbs, w, a0, b1, a1, b0, q, ring);
-  for (size_t i = 0; i < limbs; i++) r[i] = first[i];
-  verify_half(ring, r), verify_half(ring, r + limbs);
-}
-
-static void sqr_avx2(const mont_ring *ring, uint64_t *out, const uint64_t *a, uint64_t *work) {
-  size_t limbs = ring->limbs;
-  V *q = (V *)work, *w = q + limbs, *first = w + limbs, *twice = first + limbs;
-  const V *a0 = (const V *)a, *a1 = a0 + limbs;
-  V *r = (V *)out;
-  verify_half(ring, a0), verify_half(ring, a1);
-  for (size_t i = 0; i < limbs; i++) twice[i] = ADD(a0[i], a0[i]);
-  sqr_reduce(first, q, a0, twice, ring->m, ALL(ring->n0), (int)limbs / BLOCK);
-  second_half(r + limbs, w, twice, a1, NULL, NULL, q, ring);
-  for (size_t i = 0; i < limbs; i++) r[i] = first[i];
-  verify_half(ring, r), verify_half(ring, r + limbs);
-}
-
-static void half_mul_avx2(const mont_ring *ring, uint64_t *out, const uint64_t *a, const uint64_t *b,
-                          uint64_t *work) {
-  mul_reduce((V *)out, (V *)work, (const V *)a, (const V *)b, ring->m, ALL(ring->n0),
-             (int)ring->limbs / BLOCK);
-  verify_half(ring, (V *)out);
-}
-
-static void half_add_avx2(const mont_ring *ring, uint64_t *out, const uint64_t *a, const uint64_t *b,
-                          uint64_t *work) {
-  add_reduce(ring, (V *)out, (const V *)a, (const V *)b, ZERO, 2, 1, (V *)work);
-  verify_half(ring, (V *)out);
-}
-
-static void add_avx2(const mont_ring *ring, uint64_t *out, const uint64_t *a, const uint64_t *b,
-                     uint64_t *work) {
-  size_t half = ring->half;
-  V lost = add_reduce(ring, (V *)out, (const V *)a, (const V *)b, ZERO, 2, 1, (V *)work);
-  add_reduce(ring, (V *)(out + half), (const V *)(a + half), (const V *)(b + half), ADD(lost, lost), 2, 2,
-             (V *)work);
-  verify_half(ring, (V *)out), verify_half(ring, (V *)(out + half));
-}
 
 /* ---- rows of 64-bit words and vectors of 29-bit limbs ---- */
 
@@ -310,13 +242,6 @@ static void half_load_avx2(const mont_ring *ring, uint64_t *half, const uint64_t
     }
 }
 
-static void load_avx2(const mont_ring *ring, uint64_t *vector, const uint64_t *const *rows, uint64_t *work) {
-  const uint64_t *second[LANES];
-  for (int l = 0; l < LANES; l++) second[l] = rows[l] + ring->w.words;
-  half_load_avx2(ring, vector, rows, work);
-  half_load_avx2(ring, vector + ring->half, second, work);
-}
-
 /* Canonical limbs to rows. The limbs are followed by room for zeros. */
 static void write_half(const mont_ring *ring, uint64_t *const *rows, size_t offset, V *limbs, V *words) {
   size_t n = ring->w.words;
@@ -338,19 +263,20 @@ static void write_half(const mont_ring *ring, uint64_t *const *rows, size_t offs
   }
 }
 
-static void half_store_avx2(const mont_ring *ring, uint64_t *const *rows, const uint64_t *half,
-                            uint64_t *work) {
-  V *canonical = (V *)work, *spare = canonical + padded_limbs(ring);
-  add_reduce(ring, canonical, (const V *)half, NULL, ZERO, 1, 1, spare);
-  write_half(ring, rows, 0, canonical, spare);
-}
+#define KERNEL(name) name##_avx2
+#include "mont_lanes.h"
 
-static void store_avx2(const mont_ring *ring, uint64_t *const *rows, const uint64_t *vector, uint64_t *work) {
-  V *canonical = (V *)work, *spare = canonical + padded_limbs(ring);
-  V lost = add_reduce(ring, canonical, (const V *)vector, NULL, ZERO, 1, 1, spare);
-  write_half(ring, rows, 0, canonical, spare);
-  add_reduce(ring, canonical, (const V *)(vector + ring->half), NULL, lost, 1, 2, spare); /* at most 2m */
-  write_half(ring, rows, ring->w.words, canonical, spare);
+static void sqr_avx2(const mont_ring *ring, uint64_t *out, const uint64_t *a, uint64_t *work) {
+  size_t limbs = ring->limbs;
+  V *q = (V *)work, *w = q + limbs, *first = w + limbs, *twice = first + limbs;
+  const V *a0 = (const V *)a, *a1 = a0 + limbs;
+  V *r = (V *)out;
+  verify_half(ring, a0), verify_half(ring, a1);
+  for (size_t i = 0; i < limbs; i++) twice[i] = ADD(a0[i], a0[i]);
+  sqr_reduce(first, q, a0, twice, ring->m, ALL(ring->n0), (int)limbs / BLOCK);
+  second_half(r + limbs, w, twice, a1, NULL, NULL, q, ring);
+  for (size_t i = 0; i < limbs; i++) r[i] = first[i];
+  verify_half(ring, r), verify_half(ring, r + limbs);
 }
 
 /* ---- tables ---- */
