@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 Words: TypeAlias = NDArray[np.uint64]
 T = TypeVar("T")
 
+SHARED_VECTORS = 8  # MONT_TABLE_GROUPS: vectors that share one pass over a row of a noise table
 SPAN_WORK = 128  # rows: to multiply fewer takes less time than to start a thread
 SQUARE_COST = 0.75  # of a square, in products; public windows and estimates of cost hang on it
 
@@ -95,10 +96,10 @@ def ahead(items: Iterator[T], threads: int) -> Iterator[T]:
 def spans(count: int, threads: int, lanes: int) -> list[tuple[int, int]]:
     """[0, count) in pieces of whole vectors, up to four a thread, so that a core that is slower, or busy, takes fewer.
 
-    More pieces than threads have at least eight vectors, which share a pass over a row of a noise table.
+    Where there are more pieces than threads, each has at least SHARED_VECTORS.
     """
     vectors = -(-count // lanes)
-    pieces = max(min(threads, vectors), min(4 * threads, vectors // 8), 1) if threads > 1 else 1
+    pieces = max(min(threads, vectors), min(4 * threads, vectors // SHARED_VECTORS), 1) if threads > 1 else 1
     edges = [min(vectors * i // pieces * lanes, count) for i in range(pieces + 1)]
     return list(pairwise(edges))
 

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import keyformat, wire
 from . import words as wide
-from .batches import run, spans, thread_count
+from .batches import SHARED_VECTORS, run, spans, thread_count
 from .callers import outside_level
 from .ciphertexts import CiphertextArray, on_ring
 from .encoding import FixedPoint, decode, encode
@@ -37,7 +37,7 @@ ALLOWED_KEY_BITS = (2048, 3072, 4096)
 DEFAULT_KEY_BITS = 3072  # 128 bits of security
 _THREADED_BITS = 512  # of a prime, from where a second thread is worth starting
 _NOTICE_SECONDS = 0.2  # after which a Ctrl-C ends a search at the latest
-SHARED_ROWS = 64  # numbers that share one pass over a noise table: MONT_TABLE_GROUPS vectors of eight
+SHARED_ROWS = 8 * SHARED_VECTORS  # numbers, at eight a vector
 MINIMUM_GENERATED_BITS = 64  # tests only, far below anything secure
 _FINGERPRINT_DOMAIN = b"vflcrypto: Paillier public key, version 1"
 

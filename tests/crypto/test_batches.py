@@ -73,14 +73,8 @@ def test_spans_cover_everything_in_whole_vectors(count, threads, lanes):
 
 def test_spans_are_up_to_four_a_thread_where_each_still_has_eight_vectors():
     assert spans(1000, 1, 8) == [(0, 1000)]
-    assert [len(spans(count, 2, 8)) for count in (8, 16, 8 * 8 * 2, 8 * 8 * 3, 8 * 8 * 8, 1000)] == [
-        1,
-        2,
-        2,
-        3,
-        8,
-        8,
-    ]
+    pieces = {8: 1, 16: 2, 8 * 8 * 2: 2, 8 * 8 * 3: 3, 8 * 8 * 8: 8, 1000: 8}
+    assert {count: len(spans(count, 2, 8)) for count in pieces} == pieces
 
 
 def test_even_spans_hold_equal_work_and_little_work_stays_together():
